@@ -320,7 +320,8 @@ PLACES = [
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
     *deck(
-        "score", {"model": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2], "engine": options("engine")}
+        "score",
+        {"model@target": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2], "engine": options("engine")},
     ),
     *deck("train", {"model": MODELS[1:2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),

@@ -108,6 +108,7 @@ def test_texts_are_sent_only_where_asked_for(tmp_path):
 def test_names_that_never_change():
     assert summary_of(result()) == {
         "test/statistic": -0.12,
+        "test/Delta": -0.12,
         "test/p_value": 0.93,
         "test/ci_low": -0.3,
         "test/ci_high": 0.05,

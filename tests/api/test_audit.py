@@ -195,7 +195,7 @@ def test_in_a_thread(question):
             "documents must be a path, a list of texts, a pandas DataFrame or an Arrow table; got an int",
         ),
         ({"documents": [1, 2]}, "got a list of int"),
-        ({"documents": [{"a": "x y", "b": "y z"}] * 30}, "Name it: data.text_field="),
+        ({"documents": [{"a": "x y", "b": "y z"}] * 30}, 'Name it: overrides=["data.text_field=a"]'),
         ({"overrides": "seed=1"}, "overrides must be a list"),
         ({"overrides": ["sed=1"]}, "There is no key sed; did you mean seed?"),
         ({"seed": "one"}, "seed cannot be that"),

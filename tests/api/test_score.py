@@ -21,8 +21,8 @@ def observations() -> set[str]:
 def test_a_row_per_text(make_model):
     table = nm.score(["moss fern reed pine", "a", "\u200b \u200b", None, "lark"], make_model(0), k=[0.2, 0.5])
     assert table["doc_id"].tolist() == ["0", "1", "2", "3", "4"]
-    assert {"loss", "zlib", "min_k_0.2", "min_k_plus_plus_0.5", "num_tokens", "reason"} <= set(table)
-    assert table["loss"].notna().tolist()[:4] == [True, False, False, False]
+    assert {"log_likelihood", "zlib", "min_k_0.2", "min_k_plus_plus_0.5", "num_tokens", "reason"} <= set(table)
+    assert table["log_likelihood"].notna().tolist()[:4] == [True, False, False, False]
     assert "fewer than two tokens" in table["reason"][1]
     assert all(reason.startswith("the text is blank") for reason in table["reason"][2:4])
     assert table.attrs["nonmember"]["k"] == [0.2, 0.5]
@@ -38,7 +38,7 @@ def test_a_beginning_of_text_token_has_the_first_token_scored(make_model):
     assert marked.attrs["nonmember"]["tokens"] == {"model": {"bos": "<|endoftext|>", "eos": None}}
     ids = torch.tensor([[0, *loaded.tokenizer(text)["input_ids"][0]]])
     log_probs = loaded.model(ids).logits[0, :-1].double().log_softmax(-1)
-    assert marked["loss"][0] == pytest.approx(log_probs.gather(-1, ids[0, 1:, None]).mean().item(), abs=1e-5)
+    assert marked["log_likelihood"][0] == pytest.approx(log_probs.gather(-1, ids[0, 1:, None]).mean().item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["中文 (1)", "${oc.env:HOME}"])
@@ -79,3 +79,43 @@ def test_a_model_in_memory_scores_as_from_its_folder(make_model, models, texts):
     assert {"ref_diff", "dc_pdd", "recall"} <= {*table.columns}, "texts of the program are no missing path"
     pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked), table)
     pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked | {"reference": models(1)}), table)
+
+
+@pytest.mark.parametrize(
+    ("documents", "ids"),
+    [
+        (pd.DataFrame({"text": ["moss fern", "reed pine"]}, index=["x", "y"]), ["x", "y"]),
+        (pd.DataFrame({"text": ["moss", "moss fern", "reed pine"]})[1:], ["1", "2"]),
+        (pd.Series(["moss fern", "reed pine"], index=[7, 3]), ["7", "3"]),
+        (pd.DataFrame({"doc_id": [5, 6], "text": ["moss fern", "reed pine"]}, index=["x", "y"]), ["5", "6"]),
+        (pd.DataFrame({"text": ["moss fern", "reed pine"]}), ["0", "1"]),
+    ],
+    ids=["index", "filtered", "series", "column", "numbered"],
+)
+def test_ids_are_kept(make_model, documents, ids):
+    assert nm.score(documents, make_model(0))["doc_id"].tolist() == ids
+
+
+def test_ids_that_name_several_texts_are_reported(make_model, caplog):
+    for given in ([{"id": "x", "text": "moss"}] * 2, pd.DataFrame({"text": ["moss", "fern"]}, index=["x", "x"])):
+        caplog.clear()
+        assert nm.score(given, make_model(0))["doc_id"].tolist() == ["0", "1"]
+        assert "'x' (2 rows)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"documents": []}, "documents must have at least one text; got none"),
+        ({"documents": pd.DataFrame({"text": []})}, "documents must have at least one text"),
+        ({"documents": "The cat sat on the mat."}, r"documents must be a list of texts, or a path; got one text"),
+        ({"documents": "The cat sat.\n" * 99}, r"documents must be a list of texts, or a path; got one text"),
+        ({"documents": "my file.jsonl"}, "Expected a file, or a pattern that matches files, at my file.jsonl"),
+        ({"documents": pd.DataFrame({"text": [float("nan")] * 2})}, r'none holds text. Name it: overrides=\["data.t'),
+        ({"model": None}, r"score needs more; pass model=\.\.\.\.$"),
+        ({"model": 3}, "model must be a path, a name on the Hugging Face hub, or"),
+    ],
+)
+def test_messages_speak_of_python(make_model, given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        nm.score(**{"documents": ["moss fern"], "model": make_model(0)} | given)

@@ -16,6 +16,7 @@ from nonmember.config import grid
 from nonmember.config.choices import published_sweeps
 from nonmember.config.grid import cells_of, sweeps_for
 from nonmember.config.roots import register
+from nonmember.feasibility.memory import Machine
 
 PAGE = Path(__file__).parents[2] / "docs" / "hub_cells.md"
 
@@ -29,7 +30,9 @@ def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatc
     monkeypatch.setattr(grid, "sweeps_for", lambda world: asked.append(world) or ["decop_sizes"])
     monkeypatch.setattr(check, "checked", with_one_of_files)
     files = {kind: tmp_path / f"cells.{kind}" for kind in ("csv", "markdown")}
-    done = nonmember("check", "all", "--hub", *(word for kind, path in files.items() for word in (f"--{kind}", path)))
+    done = nonmember(
+        "check", "all", "--gib", 80, "--hub", *(word for kind, path in files.items() for word in (f"--{kind}", path))
+    )
     assert done.status == 0, done.err
     assert asked == ["pythia"], "the world whose models are on the hub, where none is named"
     lines = [line for line in files["markdown"].read_text().splitlines() if line.startswith("| decop_sizes |")]
@@ -42,6 +45,16 @@ def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatc
     assert [row["num_gpus"] for row in rows] == ["1", "1", "2"]
     sizes = [float(row["gib_each"]) for row in rows]
     assert sizes[0] < sizes[1] < 64 < sizes[2] < 80
+
+
+def test_the_answer_is_for_this_machine(nonmember, monkeypatch):
+    here = Machine(gib=7, tflops=0.05, utilisation=0.5, device="CPU")
+    monkeypatch.setattr(Machine, "here", classmethod(lambda _: here))
+    done = nonmember("check", "decop_sizes", "world=pythia")
+    assert "hours on one CPU of 0.05 TFLOP/s at 50%, with 7 GiB of memory" in done.out, done.err
+    assert "GiB of memory are needed, and this machine has 7; describe a GPU with --gib and --tflops" in done.out
+    described = nonmember("check", "decop_sizes", "world=pythia", "--gib", 80, "--tflops", 300)
+    assert "hours on one GPU of 300 TFLOP/s at 30%, with 80 GiB of memory" in described.out
 
 
 def test_slips_are_said_in_a_sentence(nonmember):
@@ -80,7 +93,6 @@ def page() -> str:
 def test_the_page_is_what_the_command_says_today(page, sweep):
     """Of some sweeps; all of them take minutes. Made again by the command in its first line."""
     from nonmember.cli.check import checked
-    from nonmember.feasibility.memory import Machine
     from nonmember.feasibility.table import rows_of
 
     register()

@@ -172,7 +172,7 @@ def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documen
         f"model.key_variable={KEY_VARIABLE}",
     )
     assert set(local) - set(found) == {"min_k_plus_plus", "is_cut", "num_tokens_uncut"}
-    for name in ("loss", "zlib", "lowercase", "min_k"):
+    for name in ("log_likelihood", "zlib", "lowercase", "min_k"):
         assert found[name] == pytest.approx(local[name], abs=1e-4)
 
 

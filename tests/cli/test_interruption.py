@@ -172,7 +172,9 @@ def test_a_stage_without_a_terminal(monkeypatch):
 
     with Stage("observing m", 4000, "tokens", at=1000) as stage:
         wait_for_lines(1)
-        stage.advance(1000)  # and the speed is told at once
+        stage.advance(600)
+        assert not stage._state().endswith("left"), "one point tells no time"
+        stage.advance(400)  # and the speed is told at once
         wait_for_lines(2)
     monkeypatch.setattr(progress, "EVERY_SECONDS", 0.02)
     with Stage("reading"):

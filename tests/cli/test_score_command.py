@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -15,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from command_line import rows_of, write_rows
 from nonmember.scoring import table as score_table
 
-SCORES = ["loss", "perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k"]
+SCORES = ["log_likelihood", "neg_perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k"]
 COUNTS = ["num_tokens", "num_tokens_uncut", "is_cut", "reason"]
 
 
@@ -24,9 +25,7 @@ def score(nonmember, make_model):
     """score(path, ...): what the command said, and its table."""
 
     def run(path, *more):
-        said = nonmember(
-            "score", "model=pretrained", f"model.path={make_model(0)}", "data=documents", f"data.path={path}", *more
-        )
+        said = nonmember("score", f"target.path={make_model(0)}", "data=documents", f"data.path={path}", *more)
         assert (said.status, said.err) == (0, "")
         return said, pq.read_table(said.last_line)
 
@@ -42,11 +41,11 @@ def test_a_row_per_document_or_a_reason(score, make_model, texts, tmp_path):
         values = table[name].to_numpy()
         assert np.isfinite(values[:40]).all(), name
         assert np.isnan(values[40]), name
-    assert (table["loss"].to_numpy()[:40] < 0).all(), "higher = more likely a member"
-    np.testing.assert_allclose(table["min_k"].to_numpy(), table["loss"].to_numpy(), rtol=1e-12)
+    assert (table["log_likelihood"].to_numpy()[:40] < 0).all(), "higher = more likely a member"
+    np.testing.assert_allclose(table["min_k"].to_numpy(), table["log_likelihood"].to_numpy(), rtol=1e-12)
     assert table["reason"].to_pylist()[:40] == [None] * 40
     assert "fewer than two tokens" in table["reason"][40].as_py()
-    assert "1 documents have no loss, perplexity, zlib" in said.out
+    assert "1 documents have no log_likelihood, neg_perplexity, zlib" in said.out
     assert "41 read, 41 kept, 0 dropped" in said.out
 
 
@@ -70,7 +69,7 @@ def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
         with torch.no_grad():
             log_probs = torch.log_softmax(model(torch.tensor([ids])).logits[0, :-1], -1)
         loss = float(log_probs.gather(1, torch.tensor(ids[1:])[:, None]).mean())
-        assert rows["loss"][index] == pytest.approx(loss, abs=1e-4)
+        assert rows["log_likelihood"][index] == pytest.approx(loss, abs=1e-4)
         num_bytes = len(zlib.compress(tokenizer.decode(ids).encode()))
         assert rows["zlib"][index] == pytest.approx(loss / num_bytes, abs=1e-6)
         assert rows["num_tokens"][index] == len(ids) - 1
@@ -89,9 +88,18 @@ def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
 def test_scores_that_take_further_passes_are_made_where_asked_for(score, texts, tmp_path):
     path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     unread = write_rows(tmp_path / "unread.jsonl", [{"text": "hare vole dusk rain"}, {"text": "mist tide clay"}])
+    # loss is what log_likelihood was called
     settings = ("scores=[loss,lowercase,neighbourhood,grad_norm]", "neighbourhood.number=2", "grad_norm.norm=l2")
     said, table = score(path, f"prefix.path={unread}", *settings, "max_tokens=16")
-    assert table.column_names == ["doc_id", "loss", "lowercase", "recall", "neighbourhood", "grad_norm", *COUNTS]
+    assert table.column_names == [
+        "doc_id",
+        "log_likelihood",
+        "lowercase",
+        "recall",
+        "neighbourhood",
+        "grad_norm",
+        *COUNTS,
+    ]
     assert "lowercase takes a forward pass over the lowercased texts; neighbourhood takes" in said.out
     for name in ("lowercase", "recall", "neighbourhood", "grad_norm"):
         assert np.isfinite(table[name].to_numpy()).all(), name
@@ -118,15 +126,42 @@ def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypa
     ("setting", "sentence"),
     [
         ("k=[0.2,0.2]", "k must be a share of the tokens or a list of different ones"),
-        ("max_tokens=1", "max_tokens must be a whole number of at least 2; got 1"),
+        ("max_tokens=1", "max_tokens must be a whole number of at least 2 or null; got 1"),
         ("perturbations=[typos]", "perturbations must be of butter_fingers"),
-        ("scores=[typos]", "scores must be one of one_pass, rolling, loss, perplexity, zlib"),
+        ("scores=[typos]", "scores must be one of one_pass, rolling, log_likelihood, neg_perplexity, zlib"),
         ("scores=[grad_norm,grad_norm]", "scores must be a list of some of one_pass"),
         ("scores=[]", "scores must be a list of some of one_pass"),
     ],
 )
 def test_settings_are_refused_before_anything_is_loaded(nonmember, tmp_path, setting, sentence):
-    said = nonmember("score", "model=pretrained", "model.path=gone", "data=documents", "data.path=gone.csv", setting)
+    said = nonmember("score", "target.path=gone", "data=documents", "data.path=gone.csv", setting)
     assert said.status == 1
     assert sentence in said.err
     assert not Path("outputs/store").exists()
+
+
+def test_the_first_rows_are_shown_and_the_table_is_exported(score, texts, tmp_path):
+    rows = [*rows_of(texts[:6]), {"id": "one", "text": "a"}]
+    path = write_rows(tmp_path / "documents.jsonl", rows)
+    said, table = score(path, f"export={tmp_path / 'scores.csv'}")
+    expected = table.to_pandas()
+    assert "5 of 7 documents; higher = more likely a member" in said.out
+    assert [f"d{number} " in said.out for number in range(7)] == [True] * 5 + [False] * 2
+    summary = next(line for line in said.out.splitlines() if "log_likelihood" in line and " 6 " in line)
+    assert f"{expected['log_likelihood'].median():.4g}" in summary
+    assert said.last_line.endswith(".parquet")
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "scores.csv"), expected)
+    score(path, f"export={tmp_path / 'scores.jsonl'}")
+    of_lines = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert [row["doc_id"] for row in of_lines] == expected["doc_id"].tolist()
+    assert of_lines[6]["zlib"] is None
+    assert [row["zlib"] for row in of_lines[:6]] == pytest.approx(expected["zlib"].tolist()[:6], rel=1e-14)
+
+
+def test_a_file_that_is_there_is_not_overwritten(nonmember, make_model, texts, tmp_path):
+    path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+    before = path.read_bytes()
+    words = ("score", f"target.path={make_model(0)}", f"data.path={path}")
+    assert "exists already; name a new file" in nonmember(*words, f"export={path}").err
+    assert path.read_bytes() == before
+    assert "export must be a file that ends in .csv" in nonmember(*words, "export=scores.xlsx").err

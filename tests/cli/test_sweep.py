@@ -319,10 +319,13 @@ def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):
     graph = SimpleNamespace(nodes={f"models/{name}": node for name, node in plan.graph.nodes.items()})
     work = Work(graph, {f"models/{name}": Cost(100, None, None) for name in plan.graph.nodes})
     plan.planner = SimpleNamespace(store=store)
-    bar = SweepBar("mine", plan, work, SimpleNamespace(num_ended=lambda: 3), 2)
+    bar = SweepBar("mine", plan, work, SimpleNamespace(num_ended=lambda: 3))
     with bar:
         assert bar.seconds_left() is None, "nothing was made, and nothing tells the time"
-        there |= {"0", "1", "2", "3", "4"}
+        there |= {"0"}
+        bar.refresh()
+        assert bar.seconds_left() is None, "of one point nothing can be told"
+        there |= {"1", "2", "3", "4"}
         bar.refresh()
         assert bar.done == 5 + 3
         bar._since -= 10.0
@@ -339,7 +342,9 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
     assert rows["models"] == ["2", "0", "2"]
     assert rows["observations"] == ["4", "0", "4"]
     assert "Audits: 2; with a result 0, to be run 2." in planned.out
-    assert "No time estimate for these" in planned.out
+    assert "Nothing like 6 of them was made on this machine; their time is assumed" in planned.out
+    assert "?" not in planned.out, "time and disk are told of one's own models too"
+    assert "Memory: up to " in planned.out
     assert not list(tmp_path.rglob("sidecar.json"))
     assert not (tmp_path / "outputs" / "audits" / "dry").exists()
 
@@ -363,6 +368,7 @@ def test_a_dry_run_names_what_could_not_be_carried_out(nonmember, ask, tmp_path)
     told = nonmember(command, *arguments, "dry_run=true")
     assert told.status == 1
     assert "1 of 1 audits cannot be planned" in told.err
+    assert "What is needed" not in told.out, "no table of zeros before the error"
     assert "absent.jsonl" in told.err
     few = nonmember(command, *ask("name=dry", documents=tmp_path / "few.jsonl")[1:], "dry_run=true")
     assert "has 3 documents and prism needs at least 30" in few.err

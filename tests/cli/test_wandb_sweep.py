@@ -16,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
 from nonmember.cli import audit, wandb_sweep
-from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, overrides_of_json, value_of
+from nonmember.cli.wandb_sweep import ALLOWED, Search, as_wandb, grid_of, name_of, overrides_of_agent, value_of
 from nonmember.sweeps.sweep import Sweep
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
@@ -66,7 +66,8 @@ def overrides_in(command: list[str]) -> list[str]:
     assert command[:2] == ["/usr/bin/env", "nonmember"]
     if command[2] == "wandb-sweep":
         assert command[-2] == "--run"
-        words = [*command[6:-2], *overrides_of_json(command[-1])]
+        fixed, of_axes = overrides_of_agent(command[6:-2], command[-1])
+        words = [*fixed, *of_axes]
     else:
         assert command[2] == "audit"
         assert command[7:9] == ["hydra.mode=RUN", "logger.wandb.mode=online"]
@@ -130,7 +131,7 @@ def test_every_axis_of_every_sweep_has_a_name_that_wandb_takes_and_gives_back():
     axes = set().union(*(item.get("grid", ()) for item in files))
     assert len(axes) > 30
     for axis in axes:
-        assert overrides_of_json(json.dumps({name_of(axis): "value"})) == [f"{axis}=value"]
+        assert overrides_of_agent([], json.dumps({name_of(axis): "value"})) == ([], [f"{axis}=value"])
 
 
 def test_what_is_written_is_that_sweep(call):
@@ -150,7 +151,7 @@ def test_what_is_written_is_that_sweep(call):
         ("seed=1,2,3", ("seed", [1, 2, 3])),
         ("seed=range(1,4)", ("seed", [1, 2, 3])),
         ("seed=choice(4,5)", ("seed", [4, 5])),
-        ("method.score.k=0.1,1.0,0.25", ("method.score.k", [0.1, "1.0", 0.25])),  # W&B passes 1.0 on as 1
+        ("method.score.k=0.1,1.0,0.25", ("method.score.k", [0.1, 1, 0.25])),
         ("data.label='a,b',c", ("data.label", ["'a,b'", "c"])),
         ("data.label=null,x", ("data.label", ["null", "x"])),
         ("data.domain=scipy", ("data.domain", "scipy")),  # takes the place of the file's axis
@@ -190,7 +191,7 @@ def test_groups_get_names_that_wandb_allows():
         "${args_json}",
     ]
     assert name_of("score@method.score") == "score.at.method.score"
-    assert overrides_of_json('{"model.at.target": "a", "seed": 1}') == ["model@target=a", "seed=1"]
+    assert overrides_of_agent([], '{"model.at.target": "a", "seed": 1}') == ([], ["model@target=a", "seed=1"])
     check_schema(sweep)
 
 
@@ -213,14 +214,39 @@ def test_what_does_not_vary_stands_in_the_command():
     ]
 
 
-@pytest.mark.parametrize("word", ["1e-3", "007", "1.0", "-0.0", "1_000", "nan", "inf", "true", "1.50"])
-def test_words_that_wandb_would_write_differently_stay_words(word):
+@pytest.mark.parametrize("word", ["007", "1_000", "nan", "inf", "true", "1.", "0x1"])
+def test_what_is_no_number_stays_a_word(word):
     assert value_of(word) == word
 
 
-@pytest.mark.parametrize(("word", "value"), [("1", 1), ("-3", -3), ("0.5", 0.5)])
-def test_numbers_are_numbers(word, value):
+@pytest.mark.parametrize(
+    ("word", "value"), [("1", 1), ("-3", -3), ("0.5", 0.5), ("1.0", 1), ("1e-3", 0.001), ("1.50", 1.5), ("2e3", 2000)]
+)
+def test_numbers_are_numbers_and_the_agent_finds_their_words_again(word, value):
     assert value_of(word) == value
+    assert overrides_of_agent(["seed=7", f"k=0.25,{word}"], json.dumps({"k": value})) == (["seed=7"], [f"k={word}"])
+
+
+def test_a_search_goes_over_intervals():
+    words = [
+        "method.distillation.lambda_=interval(0.1,0.9)",
+        "seed=int(interval(1,9))",
+        "alpha=tag(log,interval(1e-5,1e-3))",
+    ]
+    grid = grid_of("known_truth", SWEEPS, words)
+    sweep = as_wandb("known_truth", None, grid, Search("bayes", "health/kl_after", num_runs=20))
+    assert (sweep["method"], sweep["metric"], sweep["run_cap"]) == (
+        "bayes",
+        {"name": "health/kl_after", "goal": "minimize"},
+        20,
+    )
+    assert sweep["parameters"]["method.distillation.lambda_"] == {"distribution": "uniform", "min": 0.1, "max": 0.9}
+    assert sweep["parameters"]["seed"]["distribution"] == "int_uniform"
+    assert sweep["parameters"]["alpha"] == {"distribution": "log_uniform_values", "min": 1e-5, "max": 1e-3}
+    assert len(sweep["parameters"]["experiment"]["values"]) > 1
+    assert as_wandb("known_truth", None, grid_of("known_truth", SWEEPS), Search("random"))["method"] == "random"
+    with pytest.raises(ValueError, match="--metric is what --method bayes makes better"):
+        Search("bayes")
 
 
 @pytest.fixture
@@ -266,7 +292,7 @@ def test_both_run_in_the_same_folders(folders, monkeypatch, axis):
 def test_mistakes_are_told(call, tmp_path):
     with pytest.raises(ValueError, match=r"no sweep 'dmo' in .*; there is .*known_truth.*--sweeps DIR"):
         call("dmo", "--sweeps", str(SWEEPS))
-    with pytest.raises(ValueError, match="no list of values"):
+    with pytest.raises(ValueError, match="which is no list of values; give it one"):
         call("known_truth", "--sweeps", str(SWEEPS), "seed=interval(1,2)")
     with pytest.raises(ValueError, match="has no axis"):
         call("known_truth", "--sweeps", str(SWEEPS), "data.domain=scipy", "experiment=untouched_on_a")

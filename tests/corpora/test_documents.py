@@ -126,7 +126,7 @@ def test_ids_are_taken_where_each_row_has_its_own(build, put, caplog):
     assert build(Documents(path)).doc_ids == ("1", "x")
     path = put("twice.jsonl", '{"id": 1, "text": "a"}\n{"id": NaN, "text": "b"}\n')
     assert build(Documents(path)).doc_ids == ("twice:1", "twice:2")
-    assert "'id' is empty in places or names rows twice" in caplog.text
+    assert "ids in column 'id' are empty or no name in 1 rows. Documents are numbered" in caplog.text
     with pytest.raises(ValueError, match="line 2: column 'id' must hold a name or a whole number"):
         build(Documents(path, id_field="id"))
 

@@ -29,7 +29,7 @@ from nonmember.runtime.quiet import quiet
 
 gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package gguf: make setup EXTRAS=real")
 
-SCORE = "loss"
+SCORE = "log_likelihood"
 
 
 def write_gguf(folder: Path, file: Path, num_blocks: int | None = None) -> Path:

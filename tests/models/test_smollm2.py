@@ -74,8 +74,8 @@ def plain(model: Any, tokenizer: Any, text: str) -> dict[str, float]:
     num_kept = max(1, int(K * len(own)))
     lower = -passes(text.lower())[0].mean()
     return {
-        "loss": own.mean(),
-        "perplexity": -np.exp(-own.mean()),
+        "log_likelihood": own.mean(),
+        "neg_perplexity": -np.exp(-own.mean()),
         "zlib": own.mean() / len(zlib.compress(text.encode())),
         "lowercase": lower / -own.mean(),
         "min_k": np.sort(own)[:num_kept].mean(),
@@ -94,6 +94,6 @@ def test_every_score_is_that_of_plain_code(ours, loaded):
 
 def test_bfloat16_orders_texts_alike(ours, folder):
     rough = nm.score(TEXTS, overrides=["model=smollm2", "model.dtype=bfloat16"], outputs=str(folder))
-    for name in ("loss", "min_k_plus_plus"):
+    for name in ("log_likelihood", "min_k_plus_plus"):
         assert spearmanr(rough[name], ours[name]).statistic > 0.9
         assert not np.array_equal(rough[name], ours[name])

@@ -16,7 +16,7 @@ from nonmember.observations.passes.rolling import windows
 from nonmember.records import TokenTable
 from nonmember.scores import Rolling, ScoreInputs
 
-QUANTITIES = ("log_likelihood", "word_perplexity", "byte_perplexity", "bits_per_byte")
+QUANTITIES = ("loglikelihood_rolling", "word_perplexity", "byte_perplexity", "bits_per_byte")
 LONG = " ".join(tiny.random_texts(1, seed=3, words=90))
 TEXTS = [
     "moss fern  reed\n\tpine",
@@ -49,7 +49,7 @@ def test_the_quantities_by_hand():
     assert Rolling("word_perplexity")(ScoreInputs(steep, texts=["中"])).reasons == {
         "a": "the perplexity is too large for a number"
     }
-    with pytest.raises(ValueError, match="quantity must be one of log_likelihood"):
+    with pytest.raises(ValueError, match="quantity must be one of loglikelihood_rolling"):
         Rolling("bits_per_word")
 
 
@@ -62,7 +62,7 @@ def test_windows_are_those_of_the_model(make_model, tmp_path, monkeypatch):
     assert table.attrs["nonmember"]["views"]["bits_per_byte"] == ["whole"]
     loaded = load_folder(make_model(0))
     most = loaded.model.config.max_position_embeddings
-    for text, value in zip(TEXTS, table["log_likelihood"], strict=True):
+    for text, value in zip(TEXTS, table["loglikelihood_rolling"], strict=True):
         ids = loaded.tokenizer(text)["input_ids"]
         behind, expected = torch.tensor([loaded.tokenizer.eos_token_id, *ids]), 0.0
         for first in range(0, len(ids), most):
@@ -93,7 +93,7 @@ def test_lm_eval_gives_the_same(make_model, tmp_path, monkeypatch, own_front):
     theirs = HFLM(pretrained=loaded.model, tokenizer=loaded.tokenizer, batch_size=3)
     requests = [Instance("loglikelihood_rolling", {}, (text,), 0) for text in texts]
     sums = theirs.loglikelihood_rolling(requests, disable_tqdm=True)
-    assert table["log_likelihood"].to_numpy() == pytest.approx(sums, rel=1e-6)
+    assert table["loglikelihood_rolling"].to_numpy() == pytest.approx(sums, rel=1e-6)
     for text, total, row in zip(texts, sums, table.to_dict("records"), strict=True):
         words, num_bytes = PerplexityTask.count_words(text), PerplexityTask.count_bytes(text)
         assert -row["word_perplexity"] == pytest.approx(weighted_perplexity([(total, words)]), rel=1e-4)

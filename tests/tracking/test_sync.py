@@ -283,7 +283,7 @@ def test_wandb_itself_offline(outputs, call, monkeypatch):
     for run in (outputs / "wandb/wandb").glob("offline-run-*"):
         records = inspect(run)
         runs[records["run"][0]["display_name"]] = records
-    done, failed = runs["seed=1"], runs["seed=3"]
+    done, failed = runs["seed 1"], runs["seed 3"]
     (about,) = done["run"]
     assert (about["project"], about["run_group"], about["job_type"]) == ("nonmember", "demo", "prism")
     assert about["run_id"] == run_id_of("demo", "seed=1", result().provenance.keys["audit"])

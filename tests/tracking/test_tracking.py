@@ -22,7 +22,16 @@ from nonmember.models import Pretrained
 from nonmember.records.curves import read_curves
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
-from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
+from nonmember.tracking.trackers import (
+    CsvLogging,
+    NoLogging,
+    RunInfo,
+    Tracker,
+    WandbLogging,
+    name_in_words,
+    noted_run_id,
+    run_id_of,
+)
 from nonmember.training import Trained
 from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 
@@ -145,9 +154,9 @@ def test_wandb_offline_leaves_ended_runs_without_a_home_and_without_text(tmp_pat
         assert about["tags"] == ["target", "texts"]
         assert about["config"]["update"].items() >= {"seed": 1, "method": {"alpha": 0.05}}.items()
         told[about["display_name"]] = summary_in(records), records
-    assert told.keys() == {"seed=1", "another", "left open"}  # several runs in one process are several runs
+    assert told.keys() == {"seed 1", "another", "left open"}  # several runs in one process are several runs
 
-    summary, records = told["seed=1"]
+    summary, records = told["seed 1"]
     assert summary["status"] == "finished"
     assert records["exit"][0].get("exit_code", 0) == 0
     assert {
@@ -305,3 +314,20 @@ def test_wandb_online_without_a_network_says_so_at_once(tmp_path, no_home, monke
         with pytest.raises(ValueError, match="cannot be reached at 127.0.0.1" if key else "needs a key for 127.0.0.1"):
             WandbLogging("a-project", "online", str(tmp_path)).start(info(tmp_path))
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        (
+            "data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4",
+            "scipy-a · lambda .3 · K .4",
+        ),
+        ("model@target=micro_target,score@method.score=loss,seed=2", "micro_target · loss · seed 2"),
+        ("data.num_documents=null,method.scores=_a,b_", "num documents null · scores _a,b_"),
+        ("prism-docs-SmolLM2-1a2b3c4d", "prism-docs-SmolLM2-1a2b3c4d"),
+        ("default", "default"),
+    ],
+)
+def test_a_run_is_named_by_what_differs(folder, name):
+    assert name_in_words(folder) == name

@@ -163,11 +163,10 @@ def _command(contestant: Contestant, situation: Situation) -> str:
         )
         beside = beside.replace("reference.path=REFERENCE", base)
     if contestant.name == "score":
-        given = model.replace("target", "model").replace("model@model", "model")
         reference = (
             "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
         )
-        words = ["nonmember score", given, reference, "data.path=FILE"]
+        words = ["nonmember score", model, reference, "data.path=FILE"]
     else:
         words = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
     return " ".join(word for word in words if word)

@@ -52,15 +52,18 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     texts = None if isinstance(documents, int) else documents
     inputs = Inputs.of((), {"outputs": outputs})
     if isinstance(target, dict) and "url" in target:
-        inputs.overrides += ["model=endpoint", *(override(f"model.{name}", value) for name, value in target.items())]
+        inputs.overrides += [
+            "model@target=endpoint",
+            *(override(f"target.{name}", value) for name, value in target.items()),
+        ]
     else:
-        inputs.add_model("model", target)
+        inputs.add_model("target", target)
     inputs.add_texts("documents", texts)
     with at_work(), explained(), composed("score", inputs.overrides, inputs.replaced) as (config, _):
         if target is not None or texts is not None:
             builder = ready(builder_of(config), inputs)
             if target is not None:
-                model = build(config.model)
+                model = build(config.target)
                 check_places(model)
                 found["access"] = offered(builder, model)
             if texts is not None:
@@ -77,7 +80,7 @@ def _words(target: Any, texts: Any) -> dict[str, str]:
     if isinstance(target, str | os.PathLike):
         target = {"path": os.fspath(target)}
     if isinstance(target, Mapping):
-        given |= {f"{place}.{name}": value for place in ("target", "model") for name, value in target.items()}
+        given |= {f"target.{name}": value for name, value in target.items()}
     if isinstance(texts, str | os.PathLike):
         given["data.path"] = os.fspath(texts)
     return {key: shlex.quote(override(key, value)) for key, value in given.items()}

@@ -40,9 +40,9 @@ def audit(
     Args:
         method: A name of `nonmember list methods`, such as prism, clearance, llm_di, fsd, order.
         documents: The suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a
-            column of texts (found where there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a
-            column `id`; or a path. The same ids and texts are the same corpus wherever they are from; without ids they
-            are numbered from 0.
+            column of texts (found where there is no doubt; else `overrides=["data.text_field=body"]`); or a path. Ids
+            are a column `id` or `doc_id`, or else the index of a DataFrame or Series; without ids texts are numbered
+            from 0. The same ids and texts are the same corpus wherever they are from.
         target: The model in question. A folder or a name on the Hugging Face hub; settings of one, as `{"path": ...,
             "dtype": "bfloat16"}`; or a transformers model in memory with its tokenizer, `(model, tokenizer)`, known by
             a hash of its weights (a second per gigabyte) and never changed or written to disk. Models in shards over

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.config.words import literal, override, with_literal_paths
+from nonmember.runtime.naming import path_of
+
+log = logging.getLogger(__name__)
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
@@ -62,12 +67,13 @@ class Inputs:
 
     # Models ----------------------------------------------------------------------------------------------------------
 
-    def add_model(self, place: str, given: Any) -> None:
+    def add_model(self, place: str, given: Any, *, argument: str | None = None) -> None:
         """Put a model in its place in the config.
 
         Args:
             given: Path or name on the hub, settings of one (`path`, `revision`, `dtype` ...), a config node with its
                 `_target_`, or a transformers model with its tokenizer; None is left to the config.
+            argument: What the caller calls it, if not as the config does.
         """
         if given is None:
             return
@@ -81,7 +87,7 @@ class Inputs:
                 self.overrides.append(f"model@{place}=pretrained")
             self.overrides += [override(f"{place}.{key}", value) for key, value in given.items()]
             return
-        model, tokenizer = _model_and_tokenizer(given, place)
+        model, tokenizer = _model_and_tokenizer(given, argument or place)
         from nonmember.models.kinds.in_memory import InMemory, content_of
 
         spec = InMemory(content_of(model, tokenizer), _name(model))
@@ -105,11 +111,15 @@ class Inputs:
         if not self.in_own_world:
             self.overrides.append("data=documents" if place == "data" else f"+data@{place}=documents")
         if isinstance(given, str | os.PathLike):
+            if _is_text(os.fspath(given)):
+                raise ValueError(f"{name} must be a list of texts, or a path; got one text. Pass [text].")
             self.overrides.append(override(f"{place}.path", os.fspath(given)))
             return
         from nonmember.corpora.sources.documents import InMemory, digest_of
 
         rows = _rows(given, name)
+        if not rows:
+            raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
         digest = digest_of(rows)
         self.overrides.append(f"{place}.path=null")
         self.default(f"{place}.label", name)
@@ -151,8 +161,11 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     """A row per document."""
     if hasattr(given, "to_pylist"):  # Arrow
         return list(given.to_pylist())
+    if hasattr(given, "to_frame") and hasattr(given, "index"):  # pandas' Series
+        return _with_index([{"text": value} for value in given], given.index, name)
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
-        return [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
+        rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
+        return _with_index(rows, given.index, name)
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
         from nonmember.corpora.sources.columns import is_missing
 
@@ -165,6 +178,30 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
         f"{name} must be a path, a list of texts, a pandas DataFrame or an Arrow table; got {_kind(given)}. Pass a "
         "list of str."
     )
+
+
+def _with_index(rows: list[dict[str, Any]], index: Iterable[Any], name: str) -> list[Mapping[str, Any]]:
+    """The rows, named by the index where it is more than their numbers from 0 and no column names them."""
+    from nonmember.corpora.sources.columns import IDS, repeated_in
+
+    values = list(index)
+    if values == list(range(len(values))) or any(column in row for row in rows[:1] for column in IDS):
+        return [*rows]
+    if repeated := repeated_in(map(str, values)):
+        log.warning("%s: the index names several rows alike: %s. Texts are numbered from 0 instead.", name, repeated)
+        return [*rows]
+    return [{IDS[0]: str(value), **row} for value, row in zip(values, rows, strict=True)]
+
+
+def _is_text(given: str) -> bool:
+    """Whether it can only be meant as a text: words, or lines, and no name of anything that is there."""
+    is_path = re.search(r"[/\\*]|\.\w+$", given) is not None
+    if "\n" not in given and (is_path or " " not in given.strip()):
+        return False
+    try:
+        return not path_of(given).exists()
+    except (OSError, ValueError):  # no name of a file
+        return True
 
 
 def _kind(given: Any) -> str:

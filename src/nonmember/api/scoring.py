@@ -66,8 +66,9 @@ def score(
 
     Args:
         documents: A list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of texts (found
-            where there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a path: a
-            file (JSON Lines, CSV, Parquet, text ...), a folder, a pattern.
+            where there is no doubt; else `overrides=["data.text_field=body"]`); or a path: a file (JSON Lines, CSV,
+            Parquet, text ...), a folder, a pattern. Ids are a column `id` or `doc_id`, or else the index of a DataFrame
+            or Series; where there are none, texts are numbered from 0.
         model: A folder or a name on the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or
             a transformers model in memory with its tokenizer, `(model, tokenizer)`. In memory it is known by a hash of
             its weights, which takes about a second per gigabyte and call; it is neither changed nor written to disk.
@@ -78,14 +79,15 @@ def score(
         overrides: Anything else, as on the command line: `["max_tokens=512"]` or `{"max_tokens": 512}`.
         as_arrow: An Arrow table in place of a DataFrame.
         **settings: Top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
-            scores=["loss", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase", "neighbourhood",
-            "grad_norm"] for all of one forward pass and what takes further ones; "rolling" for those of lm-eval.
+            scores=["log_likelihood", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase",
+            "neighbourhood", "grad_norm"] for all of one forward pass and what takes further ones; "rolling"
+            for those of lm-eval.
 
     Returns:
-        A row per text, in their order, with the columns doc_id; loss (mean log-probability, nats per token), perplexity
-        (minus its exponential), zlib, min_k, min_k_plus_plus, max_k (ending in K where there are several); num_tokens;
-        reason, where a score is NaN. How the table was made is in `table.attrs["nonmember"]`, of an Arrow table in its
-        schema's metadata.
+        A row per text, in their order, with the columns doc_id; log_likelihood (mean log-probability, nats per token),
+        neg_perplexity (minus the perplexity: higher is more likely a member in every column), zlib, min_k,
+        min_k_plus_plus, max_k (ending in K where there are several); num_tokens; reason, where a score is NaN. How the
+        table was made is in `table.attrs["nonmember"]`, of an Arrow table in its schema's metadata.
 
     Raises:
         ValueError: In one sentence, for what is missing or cannot be.
@@ -98,27 +100,31 @@ def score(
     >>> tokenizer = tokenizer_of(texts)
     >>> model = train("tiny", texts, tokenizer, seed=0, epochs=2)
     >>> table = nm.score(texts[:2], (model, tokenizer), k=0.2)
-    >>> table["doc_id"].tolist(), bool((table["min_k"] < table["loss"]).all())
+    >>> table["doc_id"].tolist(), bool((table["min_k"] < table["log_likelihood"]).all())
     (['0', '1'], True)
     >>> table = nm.score(["The cat sat.", "It rains."], model="EleutherAI/pythia-160m", k=0.2)  # doctest: +SKIP
-    >>> table[["doc_id", "loss", "min_k_plus_plus"]]  # doctest: +SKIP
+    >>> table[["doc_id", "log_likelihood", "min_k_plus_plus"]]  # doctest: +SKIP
     """
     from nonmember.api.work import at_work, ready
     from nonmember.config.compose import composed, explained
+    from nonmember.config.roots import NotGiven
     from nonmember.config.runs import builder_of, scoring_of
 
     inputs = Inputs.of(overrides, {"k": k, **settings})
-    inputs.add_model("model", model)
+    inputs.add_model("target", model, argument="model")
     inputs.add_model("reference", reference)
     inputs.add_texts("documents", documents)
     inputs.add_texts("general", general, place="general")
     inputs.add_texts("prefix", prefix, place="prefix")
     with at_work(), explained():
         with composed("score", inputs.overrides, inputs.replaced) as (config, folder):
-            scoring, builder = scoring_of(config), ready(builder_of(config), inputs)
+            try:
+                scoring, builder, export = scoring_of(config), ready(builder_of(config), inputs), config.export
+            except NotGiven as error:
+                raise ValueError(f"score needs more; pass {', '.join(map(_keyword, error.keys))}.") from None
         from nonmember.scoring.write import write_scores
 
-        path = write_scores(scoring, builder, folder)
+        path = write_scores(scoring, builder, folder, export)
     return _read(path, as_arrow)
 
 
@@ -145,7 +151,8 @@ def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarr
     >>> model = train("tiny", texts, tokenizer, seed=0, epochs=2)
     >>> _ = Path("texts.txt").write_text("\\n".join(texts))
     >>> streamed = nm.score("texts.txt", (model, tokenizer), overrides=["data=streamed", "hydra.run.dir=mine"])
-    >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=["doc_id", "loss"])) == len(texts)
+    >>> columns = ["doc_id", "log_likelihood"]
+    >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=columns)) == len(texts)
     True
     """
     from pathlib import Path
@@ -153,6 +160,11 @@ def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarr
     from nonmember.scoring.part_files import open_scores
 
     return open_scores(Path(folder), verify=verify)
+
+
+def _keyword(key: str) -> str:
+    name = {"target.path": "model", "data.path": "documents"}.get(key)
+    return f"{name}=..." if name else f"overrides=['{key}=...']"
 
 
 def _read(path: Any, as_arrow: bool) -> Any:

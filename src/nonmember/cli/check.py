@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
 ALL = "all"
 WORLD_OF_ALL = "pythia"  # whose models are on the hub
-EPILOG = """key=value as for `nonmember audit`: world=pythia, trainer=fsdp, world.labelled.arxivtection.revision=COMMIT.
-The default is trainer=gpu. Memory, tokens and hours are bounds derived from the recipes and from
+DESCRIBED = ("gib", "tflops", "utilisation")  # of a machine
+EPILOG = """Without --gib and --tflops the answer is for this machine, with one of them for another GPU.
+key=value as for `nonmember audit`: world=pythia, trainer=fsdp, world.labelled.arxivtection.revision=COMMIT.
+Memory, tokens and hours are bounds derived from the recipes and from
 descriptions of models and data sets that come with the package; nothing is downloaded."""
 
 
@@ -35,7 +38,8 @@ def main() -> None:
     from nonmember.feasibility.memory import Machine
     from nonmember.feasibility.table import markdown, show, to_csv
 
-    machine = Machine(given.gib, given.tflops, given.utilisation)
+    described = {name: value for name in DESCRIBED if (value := getattr(given, name)) is not None}
+    machine = Machine(**described) if {"gib", "tflops"} & described.keys() else replace(Machine.here(), **described)
     if unknown := set(names) - published_sweeps() - {ALL}:
         raise ValueError(f"There is no sweep {min(unknown)}; see nonmember list sweeps.")
     register()
@@ -64,7 +68,8 @@ def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, to
     from nonmember.feasibility.table import CheckedCell
     from nonmember.runtime.progress import Stage
 
-    trainer = [] if any(word.startswith("trainer=") for word in overrides) else ["trainer=gpu"]
+    is_given = any(word.startswith("trainer=") for word in overrides)
+    trainer = [] if is_given else [f"trainer={machine.device.lower()}"]
     with Stage("checking", len(names), "sweeps") as stage:
         for name in names:
             numbered = []
@@ -92,9 +97,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "arguments", nargs="+", metavar="SWEEP|key=value", help=f"names of sweeps; {ALL}: all of the world"
     )
-    parser.add_argument("--gib", type=float, default=80, help="memory of a GPU, default: %(default)s")
-    parser.add_argument("--tflops", type=float, default=989, help="its arithmetic at 16 bits, default: %(default)s")
-    parser.add_argument("--utilisation", type=float, default=0.3, help="share of it reached, default: %(default)s")
+    parser.add_argument("--gib", type=float, help="memory of a GPU; default: this machine's, or 80")
+    parser.add_argument("--tflops", type=float, help="its arithmetic at 16 bits; default: measured here, or 989")
+    parser.add_argument(
+        "--utilisation", type=float, help="share of it reached; default: 0.5 of what is measured, or 0.3"
+    )
     parser.add_argument("--hub", action="store_true", help="only cells that need something from the hub or a service")
     parser.add_argument("--csv", metavar="FILE", help="a row per cell")
     parser.add_argument("--markdown", metavar="FILE", help="the printed table")

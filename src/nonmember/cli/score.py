@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
 from nonmember.config.roots import run_with_hydra
 from nonmember.config.runs import builder_of, scoring_of
 
+NUM_SHOWN = 5  # documents
+WIDTH_OF_FILES = 150  # a log file has no width of its own
+LONGEST_ID = 24
+
 
 def main() -> None:
-    """Print the path of the table, or of the folder of tables, as the last line."""
+    """Print the first rows and a summary; as the last line the path of the table, or of the folder of tables."""
 
     def run(config: DictConfig, folder: Path) -> None:
-        sys.stdout.write(f"{score(config, folder)}\n")
+        path = score(config, folder)
+        show(path)
+        sys.stdout.write(f"{path}\n")
 
     run_with_hydra("score", run)
 
@@ -25,4 +33,64 @@ def score(config: DictConfig, folder: Path) -> Path:
     scoring = scoring_of(config)
     from nonmember.scoring.write import write_scores
 
-    return write_scores(scoring, builder_of(config), folder)
+    return write_scores(scoring, builder_of(config), folder, config.export)
+
+
+def show(path: Path) -> None:
+    """Print the first documents with their scores and, where all are in memory, a summary of each score.
+
+    path: of a table, or of a folder of tables.
+    """
+    import pyarrow.dataset
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH_OF_FILES)
+    tables = pyarrow.dataset.dataset(path, format="parquet")
+    names = list(json.loads(tables.schema.metadata[b"nonmember"])["scores"])
+    _show_first(console, tables.head(NUM_SHOWN).to_pylist(), tables.count_rows(), names)
+    if path.is_file() and names:
+        _show_summary(console, tables.to_table(columns=names).to_pandas())
+
+
+def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, names: list[str]) -> None:
+    """As many scores as fit into the width."""
+    from rich.table import Table
+
+    from nonmember.runtime.terminal import for_rich
+
+    cells = {name: [_number(row[name]) for row in rows] for name in names}
+    widths = {name: max(map(len, [name, *cells[name]])) + 3 for name in names}
+    fit, width = [], LONGEST_ID + 15
+    for name in names:
+        if (width := width + widths[name]) > console.width:
+            break
+        fit.append(name)
+    more = f"; {len(names) - len(fit)} more scores in the table" if len(fit) < len(names) else ""
+    console.print(f"{len(rows)} of {num_documents:,} documents{more}; higher = more likely a member:", highlight=False)
+    table = Table()
+    table.add_column("doc_id", no_wrap=True, max_width=LONGEST_ID)
+    for name in (*fit, "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for index, row in enumerate(rows):
+        table.add_row(for_rich(row["doc_id"]), *(cells[name][index] for name in fit), f"{row['num_tokens']:,}")
+    console.print(table)
+
+
+def _show_summary(console: Any, scores: Any) -> None:
+    from rich.table import Table
+
+    console.print("All documents:")
+    table = Table("score")
+    for name in ("scored", "lowest", "median", "highest", "mean", "standard deviation"):
+        table.add_column(name, justify="right", overflow="fold")
+    for name, values in scores.items():
+        found = values.dropna()
+        numbers = (found.min(), found.median(), found.max(), found.mean(), found.std())
+        table.add_row(name, f"{len(found):,}", *map(_number, numbers))
+    console.print(table)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.4g}"

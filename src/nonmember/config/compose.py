@@ -47,7 +47,7 @@ def composed(
             setup_globals()
             JobRuntime.instance().set("name", command)
             with checked():
-                config = load_configuration(config_directory(), command, renamed(overrides))
+                config = load_configuration(config_directory(), command, renamed(command, overrides))
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)
             HydraConfig.instance().set_config(config)

@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,8 @@ class ScoreConfig:
     recall: Any = MISSING
     neighbourhood: Any = MISSING
     grad_norm: Any = MISSING
-    model: Any = MISSING
+    export: str | None = None
+    target: Any = MISSING
     data: Any = MISSING
     trainer: Any = MISSING
     asking: Any = MISSING
@@ -256,9 +257,9 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     watcher: sees the cells of a sweep before they are launched.
     """
     refuse_options(command, sys.argv[1:])
-    words = renamed(checked_options(sys.argv[1:]))
+    words = checked_options(sys.argv[1:])
     refuse_paths_as_choices(command, words)
-    sys.argv[1:] = with_literal_paths(words)
+    sys.argv[1:] = with_literal_paths(renamed(command, words))
     register()
     here, errors = os.getpid(), []
 
@@ -305,11 +306,19 @@ def _require_group(config: DictConfig) -> None:
 NOT_ALWAYS_NEEDED = ("world.", "data.heldout.", "data.unseen.")
 
 
+class NotGiven(ValueError):
+    """keys: of the config, that the command needs."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.keys = list(keys)
+        added = " ".join(f"{key}=VALUE" for key in keys)
+        super().__init__(f"No value was given for {' and '.join(keys)}; add {added} to the command.")
+
+
 def require_complete(config: DictConfig) -> None:
-    """Name the values that the YAML leaves to the user (`???`) and that were not given."""
+    """Raise NotGiven for the values that the YAML leaves to the user (`???`) and that were not given."""
     if missing := [key for key in missing_keys(config) if not key.startswith(NOT_ALWAYS_NEEDED)]:
-        given = " ".join(f"{key}=VALUE" for key in missing)
-        raise ValueError(f"No value was given for {' and '.join(missing)}; add {given} to the command.")
+        raise NotGiven(missing)
 
 
 def missing_keys(config: DictConfig) -> Iterator[str]:

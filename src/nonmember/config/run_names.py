@@ -17,7 +17,7 @@ LONGEST_LABEL = 40
 WHAT_DIFFERS = (
     "target",
     "reference",
-    "model",
+    "model",  # of no command any more, but names of folders hash it
     "data",
     "cleaning",
     "method",
@@ -45,15 +45,7 @@ def _labels(config: DictConfig) -> Iterator[str]:
     """Of the method, the documents and the model, as far as they are known."""
     if (method := OmegaConf.select(config, "hydra.runtime.choices.method")) is not None:
         yield str(method).removeprefix("own_")
-    for key in (
-        "data.label",
-        "target.label",
-        "target.model",
-        "target.path",
-        "model.label",
-        "model.model",
-        "model.path",
-    ):
+    for key in ("data.label", "target.label", "target.model", "target.path"):
         try:
             value = OmegaConf.select(config, key)
         except OmegaConfBaseException:  # what it is made of was not given

@@ -68,7 +68,7 @@ def scoring_of(config: DictConfig) -> Scoring:
 
     check_settings(config)
     scores = names_of_scores(config.scores)
-    model, reference, corpus, dc_pdd = map(build, (config.model, config.reference, config.data.corpus, config.dc_pdd))
+    model, reference, corpus, dc_pdd = map(build, (config.target, config.reference, config.data.corpus, config.dc_pdd))
     general, prefix = (build(corpus_of(config[name])) for name in ("general", "prefix"))
     scoring = Scoring(
         model,

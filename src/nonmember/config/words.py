@@ -19,9 +19,11 @@ from nonmember.runtime.naming import FILE_SUFFIXES, path_of
 
 CHOICE = re.compile(r"\+{0,2}(?P<group>model|data|target|reference)(@(?P<package>[\w.]+))?=(?P<value>.+)")
 
-OF_WANDB = re.compile(
-    r"(\+{0,2})logger\.(mode|project|entity|directory|log_text)="
-)  # before there were several loggers
+# Other spellings of a key -> the key: W&B's before there were several loggers; the model that a command is about.
+OF_WANDB = (re.compile(r"(\+{0,2})logger\.(?=(mode|project|entity|directory|log_text)=)"), r"\1logger.wandb.")
+OF_TARGET = [(re.compile(r"(\+{0,2})model="), r"\1model@target="), (re.compile(r"(\+{0,2})model\."), r"\1target.")]
+OF_TRAINED = [(re.compile(r"(\+{0,2})model@target="), r"\1model="), (re.compile(r"(\+{0,2})target\."), r"\1model.")]
+RENAMED = {"audit": [OF_WANDB, *OF_TARGET], "score": OF_TARGET, "train": [OF_WANDB, *OF_TRAINED]}
 VALUE = re.compile(r"(?P<key>\+{0,2}[\w.@/]+)=(?P<value>.+)", re.DOTALL)
 OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTALL)
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
@@ -41,9 +43,22 @@ def with_literal_paths(arguments: Sequence[str]) -> list[str]:
     return [_quoted(argument) for argument in arguments]
 
 
-def renamed(words: Sequence[str]) -> list[str]:
-    """As settings are called now: logger.mode=online is logger.wandb.mode=online."""
-    return [OF_WANDB.sub(r"\1logger.wandb.\2=", word) if OF_WANDB.match(word) else word for word in words]
+def renamed(command: str, words: Sequence[str]) -> list[str]:
+    """As the command calls its settings: logger.mode=online is logger.wandb.mode=online, and where there is a target
+    model=NAME is model@target=NAME."""
+    return [_renamed(command, word) for word in words]
+
+
+def _renamed(command: str, word: str) -> str:
+    for spelling, key in RENAMED.get(command, ()):
+        if spelling.match(word):
+            found = spelling.sub(key, word, count=1)
+            if not isinstance(word, Value):
+                return found
+            value = Value(found)
+            value.key, value.value = found.partition("=")[0], word.value
+            return value
+    return word
 
 
 def _quoted(argument: str) -> str:
@@ -82,7 +97,7 @@ def refuse_options(command: str, arguments: Sequence[str]) -> None:
 def _meant(command: str, name: str) -> str:
     name = name if "." in name else re.sub(r"(_(model|name|file|folder|dir|path|or))+$", "", name)
     if name in ("model", "target"):
-        return "target.path" if command == "audit" else "model.path"
+        return "model.path" if command == "train" else "target.path"
     if name == "general":
         return "world.general.path" if command == "audit" else "general.path"
     return MEANT.get(name, name)
@@ -95,13 +110,10 @@ def refuse_paths_as_choices(command: str, arguments: Sequence[str]) -> None:
             continue
         group, value = said["group"], said["value"]
         option = {"model": "pretrained", "data": "documents"}.get(group)
-        if group == "model" and said["package"] is None and command == "audit":
-            use = f"target.path={value} for the model in question, reference.path={value} for the reference"
-        else:
-            place = said["package"] or group
-            # A place that the own world has needs no more than a path; others are filled first.
-            chosen = option and (place.count(".") > 1 or _is_other_world(arguments))
-            use = f"{group}@{place}={option} {place}.path={value}" if chosen else f"{place}.path={value}"
+        key = said["package"] or ("target" if group == "model" and command != "train" else group)
+        # What the own world has needs no more than a path; all else is filled first.
+        chosen = option and (key.count(".") > 1 or _is_other_world(arguments))
+        use = f"{group}@{key}={option} {key}.path={value}" if chosen else f"{key}.path={value}"
         raise ValueError(f"{argument} should be one of the names of `nonmember list`; for a path use {use}.")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from nonmember.artifacts import Spec
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
 from nonmember.corpora import CorpusSpec, Mixture
@@ -20,12 +21,14 @@ from nonmember.generated.rephrased import Written
 from nonmember.models import ModelSpec, Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.observations import Measurement, Reordered, Scored
+from nonmember.observations.base import Observation
 from nonmember.runtime.expectations import FORWARD, TRAINING
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 4.0}
 QUANTIZED = {"8bit": 1.0, "4bit": 0.6}
+STORED_BYTES_PER_TOKEN = 20  # of an observation of tokens
 PROMPT_TOKENS = 1024  # around what is asked about, at most
 
 
@@ -51,6 +54,41 @@ class Job:
     needs: Callable[[Settings], Memory] | None = field(default=None, compare=False)
     requests: int | None = None
     num_tuned: int | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of making one artifact. operations: floating-point.   size: bytes on disk; both None where the tokens are not
+    known.   needs: memory by settings of the trainer."""
+
+    operations: float | None
+    size: float | None
+    needs: Callable[[Settings], Memory]
+
+
+def estimate_of(spec: Spec[Any], tokens: int | None) -> Estimate | None:
+    """Of a model or an observation that reads so many tokens; None for others, and for a model of unknown size."""
+    try:
+        match spec:
+            case Trained():
+                job = _training(spec)
+                size: float | None = 4.0 * (job.num_tuned or weights_of(spec.base).shape.num_parameters)
+            case Observation() if spec.model.has_weights:
+                job = _observing(spec.model, spec, None, type(spec).__name__)
+                size = None if tokens is None else float(STORED_BYTES_PER_TOKEN * tokens)
+            case _:
+                return None
+        assert job.needs is not None
+        return Estimate(None if tokens is None else _operations_per_token(spec) * tokens, size, job.needs)
+    except (Unknown, ValueError):
+        return None
+
+
+def _operations_per_token(spec: Trained | Observation[Any]) -> float:
+    if isinstance(spec, Trained):
+        teacher = FORWARD * weights_of(spec.teacher).shape.num_parameters if spec.teacher is not None else 0
+        return float(TRAINING * weights_of(spec.base).shape.num_parameters + teacher)
+    return float(FORWARD * weights_of(spec.model).shape.num_parameters)
 
 
 class Unknown(ValueError):
@@ -145,7 +183,6 @@ def _training(model: Trained) -> Job:
         else:
             tokens = None if tokens is None else tokens * epochs
     teacher = weights_of(model.teacher) if model.teacher is not None else None
-    operations = TRAINING * shape.num_parameters + (FORWARD * teacher.shape.num_parameters if teacher else 0)
     num_tuned, frozen = shape.num_parameters, teacher.num_bytes if teacher else 0.0
     if recipe.adapts:
         num_tuned, frozen = _tuned(model), base.num_bytes
@@ -154,7 +191,7 @@ def _training(model: Trained) -> Job:
         model.readable,
         _identity(recipe.work, model),
         tokens,
-        None if tokens is None else operations * tokens,
+        None if tokens is None else _operations_per_token(model) * tokens,
         lambda settings: memory.training(shape, frozen, num_tuned, recipe.optimization.optimizer, length, settings),
         num_tuned=num_tuned if recipe.adapts else None,
     )

@@ -24,13 +24,27 @@ USABLE = 0.92  # of a device's memory; the rest is the library's and lost in pie
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is. gib: memory of a GPU.   tflops: its arithmetic at 16 bits, at best.   utilisation: the share of it
-    that training and reading reach.   writing: the share that writing token by token reaches."""
+    """What there is, by default an H100. gib: memory of a device.   tflops: its arithmetic at 16 bits, at best.
+    utilisation: the share of it that training and reading reach.   writing: the share that writing token by token
+    reaches.   device: GPU, or CPU, over several of which no model is spread.
+    """
 
     gib: float = 80
     tflops: float = 989
     utilisation: float = 0.3
     writing: float = 0.03
+    device: str = "GPU"
+
+    @classmethod
+    def here(cls) -> Machine:
+        """This one, its arithmetic measured: a large product of matrices, at 16 bits on a GPU."""
+        import torch
+
+        from nonmember.runtime.expectations import EFFICIENCY, memory_of, speed
+
+        kind, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
+        gib, tflops = memory_of(torch.device(kind)) / GIB, speed(kind, None, dtype) / 1e12
+        return cls(gib, tflops, EFFICIENCY, device="GPU" if kind == "cuda" else "CPU")
 
     @property
     def usable(self) -> float:

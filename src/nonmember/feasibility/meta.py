@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import nn
 
 from nonmember.feasibility.descriptions import HubModel
 from nonmember.models.kinds.scratch import Scratch
+from nonmember.runtime.files import json_object
+from nonmember.runtime.naming import path_of
 from nonmember.training.recipes import AdaLora, Ia3, Lora
 
 LAYER_NAMES = ("num_hidden_layers", "n_layer")  # of configurations
@@ -90,11 +93,23 @@ def _layer(described: HubModel, hidden: int) -> nn.Module:
 
 @functools.cache
 def shape_of(path: str) -> Shape | None:
-    """Of a model of the hub; None where it is not described."""
+    """Of a model of the hub, or of a folder by its config.json; None where it is not described."""
     from nonmember.feasibility.descriptions import hub_models
 
+    if (path_of(path) / "config.json").is_file():
+        return _shape_of_folder(path_of(path))
     described = hub_models().get(path)
     return None if described is None else shape_of_model(_whole(path))
+
+
+def _shape_of_folder(folder: Path) -> Shape | None:
+    """None where only code of the model's own knows its layers. Nothing but the configuration is read."""
+    settings = json_object(folder / "config.json")
+    model_type = str(settings.pop("model_type", ""))
+    try:
+        return shape_of_model(from_settings(model_type, settings))
+    except (ValueError, TypeError, KeyError, AttributeError, ImportError):
+        return None
 
 
 def shape_of_scratch(spec: Scratch) -> Shape:

@@ -156,8 +156,8 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     console.print(table)
     for sentence, names in sentences(rows).items():
         console.print(for_rich(f"{_some(names)}: {sentence}."), soft_wrap=True, highlight=False)
-    bounds = f"Memory, tokens and hours are bounds, hours on one GPU of {machine.tflops:g} TFLOP/s"
-    text = f"{summary(cells)}. {bounds} at {machine.utilisation:.0%}."
+    bounds = f"Memory, tokens and hours are bounds, hours on one {machine.device} of {machine.tflops:.3g} TFLOP/s"
+    text = f"{summary(cells)}. {bounds} at {machine.utilisation:.0%}, with {machine.gib:.3g} GiB of memory."
     console.print(for_rich(text), soft_wrap=True, highlight=False)
 
 

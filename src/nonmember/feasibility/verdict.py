@@ -85,8 +85,15 @@ def check(
             asks.append(str(error).rstrip("."))
     asks += [*_keys(specs), *_over(jobs, budget)]
     num_gpus, gib, settings = fitting(jobs, trainer, machine)
+    if machine.device == "CPU" and num_gpus is not None and num_gpus > 1:
+        gib, num_gpus, settings = num_gpus * (gib or 0.0), None, ()
     if num_gpus is None and jobs:
-        asks.append(f"no number of devices of {machine.gib:g} GiB holds it; give larger ones")
+        needs = f"{gib:.0f} GiB of memory are needed" if gib else "more memory is needed"
+        asks.append(
+            f"{needs}, and this machine has {machine.gib:.0f}; describe a GPU with --gib and --tflops"
+            if machine.device == "CPU"
+            else f"no number of devices of {machine.gib:g} GiB holds it; give larger ones"
+        )
     sentences = [*retired, *asks, *unknown]
     if terms:
         sentences.append(f"accept the terms of {_listed(terms)} on the hub, and set HF_TOKEN")

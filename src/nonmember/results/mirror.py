@@ -123,6 +123,7 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
     """All final values of a result under the names that never change; undefined ones are left out."""
     values: dict[str, Any] = {
         "test/statistic": result.statistics.value,
+        f"test/{re.sub(r'[^A-Za-z0-9_]', '_', result.statistics.name)}": result.statistics.value,
         "test/p_value": result.statistics.p_value,
         "test/ci_low": result.statistics.ci_low,
         "test/ci_high": result.statistics.ci_high,

@@ -50,11 +50,11 @@ def expectation(operations: float, memory: float, device: torch.device, world_si
 
 
 @functools.cache
-def speed(kind: str, index: int | None) -> float:
-    """Floating-point operations a second of a product of float32 matrices on this device."""
+def speed(kind: str, index: int | None, dtype: torch.dtype = torch.float32) -> float:
+    """Floating-point operations a second of a product of matrices on this device."""
     device = torch.device(kind) if index is None else torch.device(kind, index)
     size = 1024 if kind == "cpu" else 8192
-    matrix = torch.ones(size, size, device=device)
+    matrix = torch.ones(size, size, device=device, dtype=dtype)
     taken = []
     for _ in range(3):
         start = time.monotonic()

@@ -1,7 +1,7 @@
 """Progress of a run: current stage, share done, time left. On stderr; stdout is for results.
 
 On a terminal and in a notebook a bar per stage, gone when the stage is done. Elsewhere a line for each stage that takes
-longer than a moment, another as soon as its speed is known, then one every half minute and one at its end.
+longer than a moment, another as soon as two points tell its speed, then one every half minute and one at its end.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ T = TypeVar("T")
 A_MOMENT = 2.0  # seconds: stages that are done by then leave no line
 EVERY_SECONDS = 30.0
 POLL_SECONDS = 0.5
+NUM_POINTS = 2  # before which the time left is not told
 
 _is_covered = ContextVar("is_covered", default=False)
 
@@ -62,6 +63,7 @@ class Stage:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._has_spoken = False
+        self._num_points = 0  # how often something was done
 
     def __enter__(self) -> Self:
         self._since = time.monotonic()
@@ -114,6 +116,7 @@ class Stage:
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(done - self.done)
+        self._num_points += done > self.done
         self.done = done
 
     def _speak(self) -> None:
@@ -122,12 +125,12 @@ class Stage:
             return
         if not self._expected:
             self._say(self._size() if self.done == self._at else self._state())
-        told_speed, next_time = self.done > self._at, self._since + EVERY_SECONDS
+        told_left, next_time = self._num_points >= NUM_POINTS, self._since + EVERY_SECONDS
         while not self._ended.wait(POLL_SECONDS):
             is_time = time.monotonic() >= next_time
-            if is_time or (self.done > self._at and not told_speed):
+            if is_time or (self._num_points >= NUM_POINTS and not told_left):
+                told_left = self._num_points >= NUM_POINTS
                 self._say(self._state())
-                told_speed = self.done > self._at
             if is_time:
                 next_time += EVERY_SECONDS
 
@@ -151,7 +154,8 @@ class Stage:
         rate = (self.done - self._at) / taken if taken > 0 else 0.0
         if not rate:
             return f"{self._place()}{duration(taken)} so far"
-        left = f", {duration((self.total - self.done) / rate)} left" if self.total is not None else ""
+        is_told = self.total is not None and self._num_points >= NUM_POINTS
+        left = f", {duration((self.total - self.done) / rate)} left" if is_told and self.total is not None else ""
         return f"{self._place()}{_speed(rate, self.unit)}{left}"
 
 

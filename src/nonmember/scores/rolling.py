@@ -11,7 +11,7 @@ import numpy as np
 from nonmember.records.requirements import Access
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs, needed, nll, scores_with_reasons
 
-RollingQuantity = Literal["log_likelihood", "word_perplexity", "byte_perplexity", "bits_per_byte"]
+RollingQuantity = Literal["loglikelihood_rolling", "word_perplexity", "byte_perplexity", "bits_per_byte"]
 
 _TOO_LARGE = "the perplexity is too large for a number"
 
@@ -22,7 +22,7 @@ class Rolling(Score):
     `loglikelihood_rolling`. The perplexities and bits per byte are minus lm-eval's, so that higher stays the likelier.
 
     Attributes:
-        quantity: "log_likelihood" is the sum of log p, nats; "word_perplexity" and "byte_perplexity" are
+        quantity: "loglikelihood_rolling" is the sum of log p, nats; "word_perplexity" and "byte_perplexity" are
             -exp(-sum / number), with words as `re.split(r"\\s+", text)` counts them and bytes of UTF-8;
             "bits_per_byte" is sum / bytes / log 2.
 
@@ -56,7 +56,7 @@ class Rolling(Score):
         num_bytes = np.array([max(1, len(text.encode("utf-8", "surrogatepass"))) for text in texts])
         with np.errstate(over="ignore"):
             match self.quantity:
-                case "log_likelihood":
+                case "loglikelihood_rolling":
                     values = log_likelihood
                 case "word_perplexity":
                     values = -np.exp(-log_likelihood / num_words)

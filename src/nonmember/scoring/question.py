@@ -22,7 +22,8 @@ from nonmember.scoring.engines import Parts
 
 log = logging.getLogger(__name__)
 
-ONE_PASS = ("loss", "perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k")
+ONE_PASS = ("log_likelihood", "neg_perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k")
+FORMER_NAMES = {"loss": "log_likelihood", "perplexity": "neg_perplexity"}  # which were negative numbers
 ROLLING = get_args(RollingQuantity)
 GROUPS = {"one_pass": ONE_PASS, "rolling": ROLLING}
 FURTHER = ("neighbourhood", "grad_norm")  # with settings of their own
@@ -79,8 +80,8 @@ class Scoring(Checked):
     def wanted(self) -> dict[str, family.Score]:
         """By column. With one K the columns of Min-K% are min_k and min_k_plus_plus, else they end in K."""
         simple: dict[str, Callable[[], family.Score]] = {
-            "loss": family.Loss,
-            "perplexity": family.Perplexity,
+            "log_likelihood": family.Loss,
+            "neg_perplexity": family.Perplexity,
             "zlib": family.Zlib,
             "lowercase": family.Lowercase,
         }
@@ -149,7 +150,7 @@ class Scoring(Checked):
 def names_of_scores(names: Iterable[str]) -> list[str]:
     """The scores that are asked for, groups of them written out. Raises ValueError for others and for none."""
     choices = (*GROUPS, *ONE_PASS, *COSTS)
-    found = list(names)
+    found = [FORMER_NAMES.get(name, name) for name in names]
     require_distinct(found, "scores", f"a list of some of {', '.join(choices)}, each once")
     for name in found:
         require_choice(name, choices, "scores")

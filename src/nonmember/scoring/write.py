@@ -3,20 +3,59 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 from nonmember.artifacts import Builder
 from nonmember.records import Stream
+from nonmember.runtime.files import replacing
 from nonmember.scoring.parts import write_parts
 from nonmember.scoring.question import Scoring
 from nonmember.scoring.table import write_table
 
 log = logging.getLogger(__name__)
 
+FORMS = (".csv", ".tsv", ".jsonl", ".parquet")
 
-def write_scores(scoring: Scoring, builder: Builder, folder: Path) -> Path:
-    """The table, or the folder of tables."""
+
+def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str | None = None) -> Path:
+    """The table, or the folder of tables.
+
+    export: a new file in which the table is written too, in the form that its name ends in.
+
+    Raises ValueError where that file is there, or where documents are streamed, whose scores are many tables.
+    """
+    copy = None if export is None else Path(export).expanduser().absolute()
+    if copy is not None and copy.suffix.lower() not in FORMS:
+        raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {copy.name}.")
+    if copy is not None and copy.exists():
+        raise ValueError(f"{copy} exists already; name a new file in export=...")
+    is_streamed = isinstance(builder.get(scoring.corpus), Stream)
+    if copy is not None and is_streamed:
+        raise ValueError(
+            "export is for documents in memory; those that are streamed give a folder of Parquet files, which "
+            "nm.load_scores(FOLDER) reads as one. Leave export out."
+        )
     if costs := scoring.costs():
         log.info("%s.", costs)
-    write = write_parts if isinstance(builder.get(scoring.corpus), Stream) else write_table
-    return write(scoring, builder, folder)
+    path = (write_parts if is_streamed else write_table)(scoring, builder, folder)
+    if copy is not None:
+        _write_copy(path, copy)
+        log.info("The table is in %s too.", copy)
+    return path
+
+
+def _write_copy(path: Path, copy: Path) -> None:
+    """With numbers in full; undefined scores are left empty."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(copy) as temporary:
+        if copy.suffix.lower() == ".parquet":
+            shutil.copyfile(path, temporary)
+            return
+        import pandas as pd
+
+        frame = pd.read_parquet(path)
+        if copy.suffix.lower() == ".jsonl":
+            frame.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
+        else:
+            frame.to_csv(temporary, index=False, sep="," if copy.suffix.lower() == ".csv" else "\t")

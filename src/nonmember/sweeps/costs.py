@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig, OmegaConf
 
 from nonmember.artifacts.keeping import size_of
 from nonmember.artifacts.planner import Graph, Node, NotMade
 from nonmember.artifacts.store import Store
+
+if TYPE_CHECKING:
+    from nonmember.feasibility.memory import Settings
 
 MOST_READ = 500  # entries of a kind that are looked at, the latest
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one artifact that is to be made. tokens: read in making it.   seconds, size: (bytes) None where no artifact
-    like it was made on this machine."""
+    """Of one artifact that is to be made.
+
+    tokens: read in making it.   seconds, size: (bytes) None where no artifact like it was made on this machine, and
+    nothing is assumed.   memory: bytes.   is_assumed: the seconds are tokens times parameters at this machine's speed.
+    """
 
     tokens: int | None
     seconds: float | None
     size: float | None
+    memory: float | None = None
+    is_assumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,50 @@ class PastRuns:
 
 
 @dataclass(frozen=True)
+class Assumptions:
+    """What artifacts take of which none like them was made here. settings: of the trainer.   device: cpu or cuda."""
+
+    settings: Settings
+    device: str
+
+    @classmethod
+    def of(cls, config: DictConfig) -> Assumptions:
+        import torch
+
+        from nonmember.config.feasible import settings_of_trainer
+
+        accelerator = OmegaConf.select(config, "trainer.make_trainer.accelerator", default="auto")
+        is_gpu = accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+        return cls(settings_of_trainer(config), "cuda" if is_gpu else "cpu")
+
+    @functools.cached_property
+    def operations_a_second(self) -> float:
+        from nonmember.runtime.expectations import EFFICIENCY, speed
+
+        return EFFICIENCY * speed(self.device, None)
+
+    @property
+    def memory(self) -> float:
+        """Bytes that there are."""
+        import torch
+
+        from nonmember.runtime.expectations import memory_of
+
+        return memory_of(torch.device(self.device))
+
+    def added_to(self, cost: Cost, node: Node) -> Cost:
+        from nonmember.feasibility.jobs import estimate_of
+
+        estimate = estimate_of(node.spec, cost.tokens)
+        if estimate is None:
+            return cost
+        is_assumed = cost.seconds is None and estimate.operations is not None
+        seconds = (estimate.operations or 0.0) / self.operations_a_second if is_assumed else cost.seconds
+        size = estimate.size if cost.size is None else cost.size
+        return Cost(cost.tokens, seconds, size, estimate.needs(self.settings).total, is_assumed)
+
+
+@dataclass(frozen=True)
 class Work:
     """Everything that is to be made, in an order in which it can be made.
 
@@ -79,9 +135,11 @@ class Work:
 
     graph: Graph
     costs: Mapping[str, Cost]
+    assumptions: Assumptions | None = None
 
     @classmethod
-    def of(cls, graph: Graph, machine: str) -> Work:
+    def of(cls, graph: Graph, machine: str, assumptions: Assumptions | None = None) -> Work:
+        """assumptions: for what nothing tells; None: of that nothing is known."""
         past = PastRuns(graph.builder.store, machine)
         costs = {}
         for node in graph.missing():
@@ -89,8 +147,9 @@ class Work:
                 tokens = node.spec.expected_tokens(graph.builder)
             except NotMade:
                 tokens = None
-            costs[node.name] = past.cost(node, tokens)
-        return cls(graph, costs)
+            cost = past.cost(node, tokens)
+            costs[node.name] = cost if assumptions is None else assumptions.added_to(cost, node)
+        return cls(graph, costs, assumptions)
 
     @property
     def without_estimate(self) -> list[str]:

@@ -31,14 +31,19 @@ def show(plan: SweepPlan, work: Work, num_workers: int, console: Console | None 
     """Raises ValueError where some audit could not be carried out at all."""
     console = console or Console()
     console = console if console.is_terminal else Console(file=console.file, width=WIDTH)
+    if plan.refused and len(plan.refused) == plan.num_cells:
+        _raise_refused(plan)
     console.print(_table(work))
     for sentence in (*_about_audits(plan), *_about_order(plan, work), *_about_costs(work, num_workers)):
         console.print(for_rich(sentence), soft_wrap=True, highlight=False)
     console.print("Dry run: nothing was trained, observed or queried.", highlight=False)
     if plan.refused:
-        reasons = Counter(plan.refused.values())
-        first, _ = reasons.most_common(1)[0]
-        raise ValueError(f"{len(plan.refused)} of {plan.num_cells} audits cannot be planned: {first}")
+        _raise_refused(plan)
+
+
+def _raise_refused(plan: SweepPlan) -> None:
+    first, _ = Counter(plan.refused.values()).most_common(1)[0]
+    raise ValueError(f"{len(plan.refused)} of {plan.num_cells} audits cannot be planned: {first}")
 
 
 def _table(work: Work) -> Table:
@@ -128,11 +133,29 @@ def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
             yield f"  {number} {what.partition(' ')[0]} such as {example[what]}"
     else:
         beside = f" with {num_workers} workers side by side" if num_workers > 1 else ""
-        yield f"About {duration(work.makespan(num_workers))}{beside}, by past runs on this machine; tests not counted."
+        num_assumed = sum(cost.is_assumed for cost in work.costs.values())
+        by = "by past runs on this machine" if not num_assumed else "by past runs and assumptions"
+        by = "by assumptions" if num_assumed == len(work.costs) else by
+        yield f"About {duration(work.makespan(num_workers))}{beside}, {by}; tests not counted."
+    yield from _about_assumptions(work)
     if any(cost.tokens is None for name, cost in work.costs.items() if work.graph.nodes[name].kind in VERBS):
         yield "The tokens of some are unknown until the artifacts they depend on are made."
     root = work.graph.builder.store.root
     yield f"{_short(shutil.disk_usage(_existing(root)).free)}B are free where the store is."
+
+
+def _about_assumptions(work: Work) -> Iterable[str]:
+    assumed = work.assumptions
+    if assumed is None:
+        return
+    if number := sum(cost.is_assumed for cost in work.costs.values()):
+        device = "GPU" if assumed.device == "cuda" else "CPU"
+        yield (
+            f"Nothing like {number} of them was made on this machine; their time is assumed: tokens times parameters, "
+            f"at {_short(assumed.operations_a_second)}FLOP a second, half of what its {device} reaches."
+        )
+    if needs := [cost.memory for cost in work.costs.values() if cost.memory is not None]:
+        yield f"Memory: up to {_short(max(needs))}B at a time, of {_short(assumed.memory)}B on this machine."
 
 
 def _existing(path: Path) -> Path:

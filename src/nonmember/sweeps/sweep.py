@@ -21,7 +21,7 @@ from nonmember.runtime.interruption import check
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.progress import Stage, duration
 from nonmember.sweeps import processes, slurm
-from nonmember.sweeps.costs import Work
+from nonmember.sweeps.costs import Assumptions, Work
 from nonmember.sweeps.running import composed_again, shared
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nonmember.sweeps.outcomes import Cells
     from nonmember.sweeps.plan import SweepPlan
 
+NUM_POINTS = 2  # artifacts that must be made before the time left is told
 ANOTHER = "its store or trainer is not that of the first audit; ask for it alone"
 LOOKS_EVERY = 2.0  # seconds
 LARGEST_SHARE = 0.01  # of the time
@@ -85,14 +86,16 @@ class Sweep:
     def launcher(self, launcher: Launcher) -> Launcher:
         if self.plan is None:
             return launcher
-        work = Work.of(self.plan.graph, self.plan.planner.compute.machine)
+        machine = self.plan.planner.compute.machine
         if self._is_dry:
             from nonmember.sweeps.dry_run import show
 
+            assert self.config is not None
             _forget_folder()
+            work = Work.of(self.plan.graph, machine, Assumptions.of(self.config))
             show(self.plan, work, processes.number_of(launcher))
             return NothingToLaunch()
-        return Launching(self, work, launcher)
+        return Launching(self, Work.of(self.plan.graph, machine), launcher)
 
     def _begin(self, config: DictConfig) -> None:
         self.config, self.name, self._is_dry = config, config.name, config.dry_run
@@ -123,7 +126,7 @@ class Launching(Launcher):
         plan, launcher = self._sweep.plan, self._launcher
         assert plan is not None
         executor = next((item for item in (processes, slurm) if item.serves(launcher, plan.planner)), None)
-        with SweepBar(self._sweep.name, plan, self._work, self._sweep.cells, processes.number_of(launcher)):
+        with SweepBar(self._sweep.name, plan, self._work, self._sweep.cells):
             if executor is None:
                 return launcher.launch(job_overrides, initial_job_idx)
             return executor.launch(launcher, job_overrides, initial_job_idx, self._sweep, self._work)
@@ -153,9 +156,9 @@ class SweepBar(Stage):
 
     bar_format = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
-    def __init__(self, name: str, plan: SweepPlan, work: Work, cells: Cells, num_workers: int) -> None:
+    def __init__(self, name: str, plan: SweepPlan, work: Work, cells: Cells) -> None:
         self._store, self._work, self._cells = plan.planner.store, work, cells
-        self._num_workers, self._num_cells = num_workers, plan.num_cells
+        self._num_cells = plan.num_cells
         self._left = set(work.costs)
         self._num_ended = 0
         super().__init__(f"sweep {name}", len(work.costs) + plan.num_cells, "steps")
@@ -182,15 +185,15 @@ class SweepBar(Stage):
         self.reach(len(self._work.costs) - len(self._left) + self._num_ended, self._told())
 
     def seconds_left(self) -> float | None:
-        """By what the whole was expected to take and what has been done of it; None where nothing tells."""
+        """By what the whole was expected to take and what has been done of it; None before two artifacts were made."""
         weights = {name: cost.seconds for name, cost in self._work.costs.items()}
         if self._work.without_estimate:  # tokens are the next best measure
             weights = {name: float(cost.tokens or 0) for name, cost in self._work.costs.items()}
         left = sum(weights[name] or 0.0 for name in self._left)
         done = sum(weights[name] or 0.0 for name in weights.keys() - self._left)  # a difference of sums is seldom 0
-        if done > 0:
+        if done > 0 and len(weights) - len(self._left) >= NUM_POINTS:
             return (time.monotonic() - self._since) * left / done
-        return None if self._work.without_estimate else self._work.makespan(self._num_workers)
+        return None
 
     def _refresh_again(self) -> None:
         taken = 0.0

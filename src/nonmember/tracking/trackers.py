@@ -1,10 +1,10 @@
 """Trackers: W&B, a CSV file, loggers of Lightning's, several of them or none, behind one small interface.
 
 Names never change.
-  summary   test/p_value, test/statistic, test/ci_low, test/ci_high, rho/reference_target, rho/distilled_target,
-            rho/..., score/auroc, score/tpr_at_..., health/..., capability/<role>/..., detail/..., verdict, status,
-            num_documents, num_excluded, num_tokens, num_warnings, warnings, seconds; of a failed audit error,
-            error_kind
+  summary   test/p_value, test/statistic and the same under its own name (test/Delta ...), test/ci_low, test/ci_high,
+            rho/reference_target, rho/distilled_target, rho/..., score/auroc, score/tpr_at_..., health/...,
+            capability/<role>/..., detail/..., verdict, status, num_documents, num_excluded, num_tokens, num_warnings,
+            warnings, seconds; of a failed audit error, error_kind
   curves    train/loss, train/ce, train/kl; of models made on the way to the audited ones train_<role>/...
   media     test/distribution (histogram), scores (table), figure/distribution, figure/ranks
   config    the resolved config; under `cell` what an audit is grouped by, flat (nonmember.results.mirror.facts_of);
@@ -23,6 +23,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ METRICS = "metrics.csv"
 LOGGED = "logged.json"  # beside the result: which of Lightning's loggers have its run
 FIGURE_DPI = 110
 LONGEST_TAG = 64  # W&B refuses a run with a longer one
+NAME = re.compile(r"(?!(null|true|false|nan|inf)$)[A-Za-z].*")  # a value that says by itself what it is
+SHORT = {"k": "K", "learning_rate": "rate"}
 
 
 def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
@@ -78,6 +81,27 @@ def is_kept_offline(folder: Path) -> bool:
         return str(note["destination"]).endswith(" offline")
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def name_in_words(folder: str) -> str:
+    """What differs in a cell, as people say it: scipy-a · lambda .3 · K .4 of the name of its folder,
+    data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4. Other names stay as they are."""
+    parts: list[str] = []
+    for index, part in enumerate(folder.split(",")):
+        key, mark, value = part.partition("=")
+        if not mark and index == 0:
+            return folder
+        setting = re.split(r"[.@]", key)[-1].rstrip("_")
+        if not mark:  # of a list
+            parts[-1] += f",{part}"
+        elif setting == "half" and parts:
+            parts[-1] += f"-{value}"
+        elif NAME.fullmatch(value):
+            parts.append(value)
+        else:
+            number = re.sub(r"^(-?)0(?=\.)", r"\1", value)
+            parts.append(f"{SHORT.get(setting, setting.replace('_', ' '))} {number}")
+    return " · ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -235,7 +259,7 @@ class WandbTracker(Tracker):
                 entity=entity,
                 mode=mode,
                 dir=str(directory.resolve()),
-                name=info.name,
+                name=name_in_words(info.name),
                 group=info.group,
                 job_type=info.job_type,
                 tags=[tag[:LONGEST_TAG] for tag in info.tags],

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import statistics
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from nonmember.corpora.sources.rows import Row, kind_of
 from nonmember.corpora.specs import CorpusSpec, document
 from nonmember.records import Document
 
-ID = "id"
+log = logging.getLogger(__name__)
+
+IDS = ("id", "doc_id")  # columns that name documents; the second is what `nonmember score` writes
+NUM_NAMED = 3  # ids that a message lists
 NO_VALUE = ("NAType", "NaTType")  # of pandas
 USUAL_NAMES = ("text", "content", "body", "document", "passage", "snippet", "article")  # of a column with texts
 NUM_INSPECTED = 200  # rows
@@ -39,7 +44,7 @@ class FromRows(CorpusSpec):
 
     def named_otherwise(self) -> list[str]:
         """The columns that are not the text."""
-        named = (self.id_field or ID, self.cluster_field, self.title_field, self.author_field)
+        named = (self.id_field, *IDS, self.cluster_field, self.title_field, self.author_field)
         return [column for column in named if column is not None]
 
     def document(self, row: Row, where: str, text: str, *, id_field: str | None, name: str, domain: str) -> Document:
@@ -69,7 +74,7 @@ class FromRows(CorpusSpec):
 def name_of(row: Row, field: str, where: str) -> str:
     """An id or a cluster: text, or a whole number written as text."""
     value = column_of(row, field, where)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+    if not _is_name(value):
         raise ValueError(
             f"{where}: column {field!r} must hold a name or a whole number, but it holds {value!r}. "
             "Name another column, or fill it."
@@ -155,20 +160,55 @@ def item_of(row: Row, field: str, where: str) -> object:
 # Which column is which -----------------------------------------------------------------------------------------------
 
 
-def names_every_row(rows: Sequence[Row]) -> bool:
-    """Whether the column "id" has text or a whole number in every row, and never twice the same."""
-    values = [row.get(ID) for row in rows]
-    named = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
-    return named and len(set(map(str, values))) == len(values)
+def find_id_column(rows: Sequence[Row], where: str) -> str | None:
+    """The column "id" or "doc_id", if it has text or a whole number in every row, and never twice the same.
+
+    Warns where there is such a column that does not name every row, so that no ids are lost unnoticed.
+
+    Args:
+        rows: All of them.
+        where: The files, for messages.
+    """
+    for column in IDS:
+        values = [row.get(column) for row in rows]
+        named = [str(value) for value in values if _is_name(value)]
+        repeated = repeated_in(named)
+        if not repeated and rows and len(named) == len(rows):
+            return column
+        if named:
+            empty = f"empty or no name in {len(rows) - len(named):,} rows" if len(named) < len(rows) else ""
+            problem = " and ".join(filter(None, [empty, repeated and f"given more than once: {repeated}"]))
+            log.warning(
+                "%s: ids in column %r are %s. Documents are numbered by line or row instead. Correct the ids, or name "
+                "another column (data.id_field).",
+                where,
+                column,
+                problem,
+            )
+    return None
 
 
-def find_text_column(rows: Sequence[Row], named_otherwise: Collection[str], where: str) -> str:
+def repeated_in(names: Iterable[str]) -> str:
+    """The names that occur more than once, the first few in words; empty where none does."""
+    repeated = [(name, number) for name, number in Counter(names).items() if number > 1]
+    first = ", ".join(f"{name!r} ({number} rows)" for name, number in repeated[:NUM_NAMED])
+    return first + (f" and {len(repeated) - NUM_NAMED:,} more" if len(repeated) > NUM_NAMED else "")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+
+
+def find_text_column(
+    rows: Sequence[Row], named_otherwise: Collection[str], where: str, setting: str = "data.text_field={}"
+) -> str:
     """The only column of strings; or the only one with a usual name; or one whose texts are clearly the longest.
 
     Args:
         rows: The first few.
         named_otherwise: Columns that are ids, clusters, titles or authors.
         where: The file, for messages.
+        setting: How the caller names a column.
 
     Raises:
         ValueError: With all columns, where none or several could be it.
@@ -189,7 +229,7 @@ def find_text_column(rows: Sequence[Row], named_otherwise: Collection[str], wher
     what = f"{len(lengths)} of them may be the text ({', '.join(map(repr, ordered))})" if lengths else "none holds text"
     raise ValueError(
         f"{where} must have one column that is the text; its columns are {columns}, and {what}. Name it: "
-        f"data.text_field={ordered[0] if ordered else 'COLUMN'}."
+        f"{setting.format(ordered[0] if ordered else 'COLUMN')}."
     )
 
 

@@ -19,15 +19,14 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
 from nonmember.checks import require_text
 from nonmember.corpora.sources.columns import (
-    ID,
     IN_BRACES,
     NUM_INSPECTED,
     FromRows,
     Pattern,
     as_text,
     column_of,
+    find_id_column,
     find_text_column,
-    names_every_row,
     text_in,
 )
 from nonmember.corpora.sources.files import File, documents_at, files_at, files_in, forms, require_below
@@ -43,7 +42,7 @@ log = logging.getLogger(__name__)
 
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w-]+")
 LONGEST_NAME, MOST_WORDS_OF_A_NAME = 60, 8  # of a column with texts
-RULES = 1  # of finding forms, columns and ids; raise it when a change of them moves documents
+RULES = 2  # of finding forms, columns and ids; raise it when a change of them moves documents
 ITEM, NUMBER = "item", "number"
 KINDS = (".csv", ".jsonl", ".parquet")
 MOST_KEPT = 8 * 2**20  # bytes of a table whose rows stay in memory
@@ -64,8 +63,8 @@ class Documents(FromRows):
             document each.
         text_field: The column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
             where there is no doubt (`find_text_column`).
-        id_field: The column with the id, unique over all files. None: "id" where every row has another; else
-            "stem:number", the number of the line or row (in CSV the line of names is the first).
+        id_field: The column with the id, unique over all files. None: "id" or "doc_id" where every row has another;
+            else "stem:number", the number of the line or row (in CSV the line of names is the first).
         cluster_field: See `FromRows`, as for `title_field` and `author_field`.
         domain: Of all documents; empty: the stem of each file, and none for files that are documents.
         split: What a document of a text file is: lines, paragraphs (set off by blank lines) or file. None: each file of
@@ -111,7 +110,7 @@ class Documents(FromRows):
         rows = [(file, row) for file in files_read for row in self._rows(file, text_field)]
         if not rows:
             raise ValueError(f"{self._where()} has no documents. Check how it was written.")
-        id_field = self.id_field or self._id_column([row.row for _, row in rows])
+        id_field = self.id_field or find_id_column([row.row for _, row in rows], self._where())
         documents = tuple(self._document(file, row, text_field, id_field) for file, row in rows)
         log.info(
             "%s: %s documents (%s), text %s, named %s.",
@@ -201,18 +200,6 @@ class Documents(FromRows):
     def _rows(self, file: File, text_field: str) -> Iterator[NumberedRow]:
         in_text = IN_BRACES.findall(text_field) or [text_field, text_field.rpartition(".")[0]]
         return rows_of(file.path, file.form, split=file.split, columns=[*in_text, *self.named_otherwise()])
-
-    def _id_column(self, rows: Sequence[Row]) -> str | None:
-        """The column "id", if it is one: in every row, and never twice the same."""
-        if names_every_row(rows):
-            return ID
-        if any(row.get(ID) is not None for row in rows):
-            log.warning(
-                "%s: the column %r is empty in places or names rows twice; documents are named by their line or row.",
-                self._where(),
-                ID,
-            )
-        return None
 
     def _document(self, file: File, numbered: NumberedRow, text_field: str, id_field: str | None) -> Document:
         number, where, row = numbered
@@ -462,7 +449,8 @@ class InMemory(FromRows):
     Attributes:
         digest: Of the rows (`digest_of`).
         text_field: The column with the text; None: found where there is no doubt (`find_text_column`).
-        id_field: The column with the id. None: "id" where every row has another; else the row's number from 0.
+        id_field: The column with the id. None: "id" or "doc_id" where every row has another; else the row's number
+            from 0.
         cluster_field: See `FromRows`, as for `title_field` and `author_field`.
     """
 
@@ -482,12 +470,14 @@ class InMemory(FromRows):
     def build(self, builder: Builder) -> Corpus:
         rows = builder.resource(("documents", self.digest), self._missing)
         whole = "The table of documents"
-        text_field = self.text_field or find_text_column(rows[:NUM_INSPECTED], self.named_otherwise(), whole)
-        id_field = self.id_field or (ID if names_every_row(rows) else None)
+        text_field = self.text_field or find_text_column(
+            rows[:NUM_INSPECTED], self.named_otherwise(), whole, 'overrides=["data.text_field={}"]'
+        )
+        id_field = self.id_field or find_id_column(rows, whole)
         return Corpus(tuple(self._document(number, row, text_field, id_field) for number, row in enumerate(rows)))
 
     def identity(self) -> dict[str, Any]:
-        return {"kind": "in_memory"} | {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {"kind": "in_memory", "rules": RULES} | {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def _document(self, number: int, row: Row, text_field: str, id_field: str | None) -> Document:
         where = f"Row {number} of the documents"
