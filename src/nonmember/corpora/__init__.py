@@ -1,5 +1,6 @@
 """Corpora as specs: sources, transforms, and text perturbations (views)."""
 
+from nonmember.corpora.sources.canaries import Canaries
 from nonmember.corpora.sources.documents import Documents
 from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.in_memory import InMemory
@@ -25,6 +26,7 @@ from nonmember.corpora.transforms.titled import Titled
 from nonmember.corpora.views import View, Viewed, apply_view
 
 __all__ = [
+    "Canaries",
     "Chunks",
     "Cleaned",
     "Cleaning",
