@@ -43,7 +43,7 @@ COPIES = (1, 2, 4, 8, 16)
 KINDS = (("random", 6), ("random", 12), ("random", 24), ("sampled", 12))  # with words or tokens
 CANARIES, VARIANTS = 16, 50  # of each condition
 NULLS, NULL_CANARIES, NULL_VARIANTS, NULL_LENGTH = 200, 3, 20, 8
-SUBSETS = 2000  # of 10 canaries, drawn to see how often they are found
+DRAWS = 2000  # of 10 canaries with replacement, to see how often they are found
 WORLD = ["world=micro", "model@target=micro_target_general", "trainer=cpu"]
 SIZES = ["world.num_general.pretraining=3000", "world.num_general.continuation=1500"]
 
@@ -148,7 +148,7 @@ def found(study: Study, model: Any) -> list[dict[str, Any]]:
         own, others = [item[0] for item in published.values()], [private[item] for item in published]
         test = rank_sum_test(own, others)
         ranks = np.array(test.ranks)
-        sums = np.array([ranks[rng.permutation(len(ranks))[:10]].sum() for _ in range(SUBSETS)])
+        sums = np.array([ranks[rng.integers(len(ranks), size=10)].sum() for _ in range(DRAWS)])
         limit = max(
             (total for total in range(10, 10 * VARIANTS + 1) if rank_sum_cdf(total, [VARIANTS] * 10) < 0.05), default=0
         )
