@@ -41,7 +41,8 @@ from nonmember.training import Trained
 FIGURE = Path(__file__).parents[1] / "docs" / "studies" / "canaries.svg"
 COPIES = (1, 2, 4, 8, 16)
 KINDS = (("random", 6), ("random", 12), ("random", 24), ("sampled", 12))  # with words or tokens
-CANARIES, VARIANTS = 16, 50  # of each condition
+CANARIES, VARIANTS = 16, 50  # of each condition and training
+SEEDS = (21, 22)  # of trainings, each with canaries of its own
 NULLS, NULL_CANARIES, NULL_VARIANTS, NULL_LENGTH = 200, 3, 20, 8
 DRAWS = 2000  # of 10 canaries with replacement, to see how often they are found
 WORLD = ["world=micro", "model@target=micro_target_general", "trainer=cpu"]
@@ -86,11 +87,11 @@ def conditions() -> Iterator[tuple[str, int, int, str]]:
             yield kind, length, copies, f"{kind}-{length}-{copies}"
 
 
-def plant(study: Study) -> Corpus:
-    """The documents with the canaries of all conditions in them."""
+def plant(study: Study, seed: int) -> Corpus:
+    """The documents with the canaries of all conditions in them, for one training."""
     documents = study.documents
     for kind, length, copies, name in conditions():
-        key, size = key_of(name), {"canaries": CANARIES, "variants": VARIANTS, "length": length}
+        key, size = key_of(name, seed), {"canaries": CANARIES, "variants": VARIANTS, "length": length}
         if kind == "random":
             variants = planting.random_variants(study.documents, key, **size)
         else:
@@ -99,8 +100,8 @@ def plant(study: Study) -> Corpus:
             )
         planted, private = planting.plant(documents, variants, key, kind=kind, copies=copies)
         documents = replace(documents, documents=tuple(planted))
-        if not (study.folder / name).exists():
-            planting.write(study.folder / name, planted, private)
+        if not (study.folder / str(seed) / name).exists():
+            planting.write(study.folder / str(seed) / name, planted, private)
     return documents
 
 
@@ -139,13 +140,18 @@ def null(study: Study, models: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def found(study: Study, model: Any) -> list[dict[str, Any]]:
+def found(study: Study, models: dict[int, Any]) -> list[dict[str, Any]]:
     """By condition, what the test finds."""
     rows = []
     rng = np.random.default_rng(2)
     for kind, length, copies, name in conditions():
-        published, private = (study.scores(model, study.folder / name, part) for part in ("published", "private"))
-        own, others = [item[0] for item in published.values()], [private[item] for item in published]
+        own: list[float] = []
+        others: list[list[float]] = []
+        for seed, model in models.items():
+            folder = study.folder / str(seed) / name
+            published, private = (study.scores(model, folder, part) for part in ("published", "private"))
+            own += [item[0] for item in published.values()]
+            others += [private[item] for item in published]
         test = rank_sum_test(own, others)
         ranks = np.array(test.ranks)
         sums = np.array([ranks[rng.integers(len(ranks), size=10)].sum() for _ in range(DRAWS)])
@@ -185,7 +191,7 @@ def removed(study: Study, planted: Corpus) -> dict[str, Any]:
     bounds = {share: float(np.quantile(natural, share)) for share in (0.01, 0.05, 0.1)}
     by_kind: dict[str, Any] = {}
     for kind, length, copies, name in conditions():
-        rows_of = json.loads((study.folder / name / planting.PRIVATE).read_text())["canaries"]
+        rows_of = json.loads((study.folder / str(SEEDS[0]) / name / planting.PRIVATE).read_text())["canaries"]
         texts = [item["variants"][item["published"]] for item in rows_of]
         of = by_kind.setdefault(f"{kind}-{length}", {"copies": 0, "distinct_lines": 0, "texts": []})
         of["copies"] += sum(lines[text] for text in texts)
@@ -206,20 +212,17 @@ def removed(study: Study, planted: Corpus) -> dict[str, Any]:
 def measure(folder: Path) -> dict[str, Any]:
     with composed("audit", [*WORLD, *SIZES, f"outputs='{folder}'"]) as (config, _):
         study = Study(folder, config)
-        print("documents", len(study.documents), flush=True)
         study.builder.get(study.base)
-        print("unread model made", flush=True)
-        planted = plant(study)
-        last = study.folder / list(conditions())[-1][-1] / planting.DOCUMENTS
-        corpus = Jsonl(str(last), "id", "text", domain="planted")
-        model = replace(study.target, corpus=corpus, label="planted")
-        study.builder.get(model)
-        print("planted model made", flush=True)
-        result = {"found": found(study, model)}
-        print(json.dumps(result), flush=True)
-        result["removed"] = removed(study, planted)
-        print(json.dumps(result["removed"]), flush=True)
-        result["null"] = null(study, {"unread": study.base, "read other canaries": model})
+        models, texts = {}, {}
+        for seed in SEEDS:
+            texts[seed] = plant(study, seed)
+            last = study.folder / str(seed) / list(conditions())[-1][-1] / planting.DOCUMENTS
+            corpus = Jsonl(str(last), "id", "text", domain="planted")
+            models[seed] = replace(study.target, corpus=corpus, seed=seed, label=f"planted-{seed}")
+            study.builder.get(models[seed])
+        result: dict[str, Any] = {"found": found(study, models)}
+        result["removed"] = removed(study, texts[SEEDS[0]])
+        result["null"] = null(study, {"unread": study.base, "read other canaries": models[SEEDS[0]]})
     (folder / "canaries.json").write_text(json.dumps(result, indent=1) + "\n")
     return result
 
