@@ -207,6 +207,7 @@ def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
         (["plant"], "Expected `nonmember canary make"),
         (["make", "documents=x", "out=y", "kind=other"], "kind must be one of"),
         (["make", "documents=x", "out=y", "kind=paraphrase"], "belong together"),
+        (["make", "documents=x", "out=y", "temperature=2"], "temperature has no meaning with kind=random"),
     ],
 )
 def test_what_cannot_be_is_said(nonmember, words, sentence):

@@ -38,6 +38,13 @@ How many canaries and copies are enough: nonmember plan pilot=canary
 """
 
 
+IDLE = {  # settings without a meaning, by kind
+    "random": ("temperature",),
+    "sampled": (),
+    "paraphrase": ("canaries", "variants", "copies", "length", "temperature"),
+}
+
+
 @dataclass(frozen=True)
 class Making:
     """What `canary make` is told."""
@@ -62,9 +69,10 @@ def main() -> None:
     if given[0] != "make":
         raise ValueError(f"Expected `nonmember canary make documents=FILE out=FOLDER`; got {given[0]!r}. See --help.")
     making, overrides = _making(given[1:])
-    from nonmember.evidence.canaries import COMMITMENT, DOCUMENTS, PRIVATE, plant, write
+    from nonmember.evidence.canaries import COMMITMENT, DOCUMENTS, PRIVATE, plant, require_new, write
 
     key, folder = secrets.token_bytes(KEY_BYTES), Path(making.out).expanduser()
+    require_new(folder)
     documents, variants = _made(making, overrides, key)
     planted, private = plant(documents, variants, key, kind=making.kind, copies=making.copies)
     commitment = write(folder, planted, private)
@@ -92,10 +100,12 @@ def _making(given: list[str]) -> tuple[Making, list[str]]:
             overrides.append(word)
     if missing := [name for name in ("documents", "out") if not own.get(name)]:
         raise ValueError(f"{missing[0]} is missing. Name it, as in nonmember canary make documents=FILE out=FOLDER.")
-    require_choice(own.get("kind", "random"), KINDS, "kind")
-    if (own.get("kind") == "paraphrase") != ("paraphrases" in own):
+    require_choice(kind := own.get("kind", "random"), KINDS, "kind")
+    if idle := [name for name in IDLE[kind] if name in own]:
+        raise ValueError(f"{idle[0]} has no meaning with kind={kind}. Leave it out.")
+    if (kind == "paraphrase") != ("paraphrases" in own):
         raise ValueError("kind=paraphrase and paraphrases=FILE belong together; one of them was given alone.")
-    if own.get("kind") == "sampled" and not any(word.startswith("model") for word in overrides):
+    if kind == "sampled" and not any(word.startswith("model") for word in overrides):
         raise ValueError("kind=sampled needs a model that writes the variants. Name it: model.path=FOLDER_OR_HUB_NAME.")
     return Making(**own), overrides
 

@@ -196,16 +196,19 @@ def _with_line(text: str, line: str, number: int) -> str:
     return f"{before}{end}{line}\n{after}" if after else f"{before}{end}{line}"
 
 
+def require_new(folder: Path) -> None:
+    """Raises ValueError where one of the files that `write` makes is there already."""
+    if there := [name for name in (PRIVATE, COMMITMENT, DOCUMENTS) if (folder / name).exists()]:
+        raise ValueError(f"{folder / there[0]} is there already and is not overwritten. Name another folder.")
+
+
 def write(folder: Path, documents: Sequence[Document], private: PrivateFile) -> str:
     """Writes what is published, what is kept, and the commitment, which is returned.
 
     Raises:
         ValueError: Where one of the files is there already.
     """
-    if there := [name for name in (PRIVATE, COMMITMENT, DOCUMENTS) if (folder / name).exists()]:
-        raise ValueError(
-            f"{folder / there[0]} is there already, and canaries are not overwritten. Name another folder."
-        )
+    require_new(folder)
     folder.mkdir(parents=True, exist_ok=True)
     content = private.to_json()
     write_private(folder / PRIVATE, content)  # first: documents without it could never be tested
