@@ -126,6 +126,7 @@ GIVEN = {
         ),
     ],
     "data/hub": ["data.path=owner/set", "data.revision=v1"],
+    "data/canaries": ["data.path=canaries.private.json"],
     "data/jsonl": ["data.path=folder/wikipedia.jsonl.gz"],
     "data/ordered": ["data.path=folder/wikipedia.jsonl.gz"],
     "data/library_docs": ["data.packages=[networkx]"],

@@ -60,6 +60,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--signer", type=Path, help="public key (FILE.pub or PEM) that should have signed")
     parser.add_argument("--documents", type=Path, help="JSON Lines with id and text: are they the committed ones?")
     parser.add_argument("--secret", type=Path, help="the auditor's file SEAL.private, which --documents needs")
+    parser.add_argument("--canaries", type=Path, help="the revealed private file: did its key choose the variants?")
     parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
     parser.add_argument(
         "--reference", type=Path, help="the reference: it is distilled again from the recipe (with --model; takes time)"
@@ -87,7 +88,10 @@ def _report(options: argparse.Namespace, helpers: dict[str, Any]) -> Report:
         fingerprint=fingerprint_of_file(options.signer) if options.signer else None,
         documents=_documents(options.documents) if options.documents else {},
         secret=secret_of(options.secret) if options.secret else None,
-        **{name: getattr(options, name) for name in ("model", "reference", "num_documents", "identity", "issuer")},
+        **{
+            name: getattr(options, name)
+            for name in ("canaries", "model", "reference", "num_documents", "identity", "issuer")
+        },
         **helpers,
     )
     return verify(options.bundle, given)

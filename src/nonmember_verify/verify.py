@@ -44,6 +44,7 @@ class Given:
     fingerprint: str | None = None  # of the key that should have signed
     documents: Mapping[str, str] = field(default_factory=dict)  # id -> text of what should be the committed documents
     secret: bytes | None = None  # of the commitments
+    canaries: Path | None = None  # the private file of canaries
     model: Path | None = None  # folder of the target
     num_documents: int = 8  # that are read again
     observe: Again | None = None  # has the target read documents again
@@ -228,12 +229,13 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
             check_opened(
                 audit, given.documents, given.secret or b"", report.under(audit.cell if len(audits) > 1 else "")
             )
-    elif given.documents or given.secret is not None:
+    elif given.documents or (given.secret is not None and given.canaries is None):
         report.failed(
             "text of the documents", "not looked at as was asked: it needs --documents and --secret together."
         )
     else:
         report.unchecked("text of the documents", "needs --documents and --secret")
+    _check_canaries(audits, given, report)
     for name, folder, check in (("model", given.model, given.observe), ("reference", given.reference, given.retrain)):
         if folder is None:
             continue
@@ -247,3 +249,23 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
             check(files, audits, given, report)
             continue
         report.failed(name, f"not looked at: {needs}.")
+
+
+def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
+    from nonmember_verify.canaries import commitment_of, read_private
+    from nonmember_verify.methods.canary import check_revealed
+
+    asked = [audit for audit in audits if audit.question["method"] == "canary"]
+    if given.canaries is None:
+        if asked:
+            report.unchecked("choice of the published variants", "needs the revealed private file (--canaries)")
+        return
+    if not asked:
+        report.failed("canaries", "not looked at as was asked: no audit in the bundle is by method=canary.")
+    try:
+        private, digest = read_private(given.canaries), commitment_of(given.canaries.read_bytes())
+    except ValueError as error:
+        report.failed("canaries", str(error))
+        return
+    for audit in asked:
+        check_revealed(audit, private, digest, given.secret, report.under(audit.cell if len(audits) > 1 else ""))

@@ -15,6 +15,7 @@ from nonmember.audits.question import Audit
 from nonmember.corpora import Component, CorpusSpec, Mixture, Shuffled
 from nonmember.methods import (
     Blind,
+    CanaryTest,
     Clearance,
     Decop,
     DecopBaselines,
@@ -390,6 +391,33 @@ def without_rate() -> Audit:
     return audit(ladder, general=texts(200, "general"))
 
 
+def canaries(number: int = 30, *, private: int = 9, read: bool = True, **settings: Any) -> Audit:
+    """Of each canary one published variant, which the target has read or not, and some private ones."""
+    published, secret = (
+        tiny.Texts(
+            tuple(
+                Document(
+                    f"canary-doc-{index}/{variant}",
+                    " ".join(
+                        [f"zqword{index}x{variant}", *np.random.default_rng([index, variant]).choice(tiny.WORDS, 12)]
+                    ),
+                    f"canary-book-{index}",
+                )
+                for index in range(number)
+                for variant in variants
+            )
+        )
+        for variants in ([0], range(1, private + 1))
+    )
+    reader = Trained(UNREAD, tiny.pretraining(), Mixture((Component(published, 6),)), seed=3, label="reader")
+    method = CanaryTest(
+        **{"score": Loss(), "compare": "ranks", "num_permutations": 199, "commitment": "ab" * 32, "alpha": 0.05}
+        | settings,
+        max_tokens=64,
+    )
+    return audit(method, target=reader if read else UNREAD, suspect=published, heldout=secret)
+
+
 def every() -> Iterator[tuple[str, Audit]]:
     """Name -> audit; each method in several settings."""
     yield "prism", audit(PRISM)
@@ -452,6 +480,10 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "difference in differences", audit(difference, target=READ)
     yield "difference in differences by clusters", audit(difference, suspect=CLUSTERED)
     yield "difference in differences of the reference itself", audit(difference, target=REFERENCE)
+    yield "canaries", canaries()
+    yield "canaries that were not read", canaries(read=False, commitment=None)
+    yield "canaries by differences", canaries(compare="differences")
+    yield "canaries by all differences", canaries(5, private=1, compare="differences")
     yield "kds", audit(KDS)
     yield "kds with a document too short", audit(KDS, suspect=WITH_SHORT)
     yield "kds, fixed", audit(replace(KDS, bandwidth="fixed", gamma=1.5))

@@ -229,6 +229,10 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
 # ------------------------------------------------------------------------------------------------------ as text
 
 CLAIMS = {"non_membership": "not used", "membership": "used"}
+PLANT = (
+    "Texts that are not yet published: plant canaries first (nonmember canary make). No other test here has a "
+    "guaranteed error rate."
+)
 NAMED = 3  # additions that are listed
 LACKING = 2  # a method that lacks more is only named
 
@@ -267,6 +271,9 @@ def _lines(advice: Advice) -> Iterator[str]:
             "alone separates the two sets."
         )
     yield from _impossible(advice)
+    if not situation.canaries:
+        yield ""
+        yield PLANT
 
 
 def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:

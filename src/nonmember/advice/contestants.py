@@ -47,6 +47,7 @@ NEEDS: Mapping[Input, Need] = {  # but general text, which most can get
         Need("works", "texts that are passages from works (books, papers)"),
         Need("titles", "a title or name for each text"),
         Need("follows", "a target that follows instructions"),
+        Need("canaries", "canaries that were planted before the texts were published"),
         Need("rephraser", "a model for paraphrasing"),
         Need("known_read", "text that the target is known to have read"),
     )
@@ -218,6 +219,15 @@ CONTESTANTS = (
         COMPARED,
         setting="loss",
         variant="score@method.score=loss",
+    ),
+    Contestant(
+        "canary",
+        "canaries",
+        methods.CanaryTest,
+        ("membership",),
+        "data=canaries data.commitment=HASH",
+        "its error rate is exact whatever the model, if the private variants stayed secret; it speaks only of "
+        "documents with canaries, which deduplication or a filter may have removed",
     ),
     Contestant("llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), HELDOUT_FILE, COMPARED),
     Contestant(

@@ -41,8 +41,9 @@ class Situation(Checked):
     hand (`fine_tuned` says that there is one).   stand_in: another model of the target's size that has not read them.
 
     order: the texts are a file in its public order.   works: they are passages of works (books, papers).   titles: each
-    has a title or the name of what it is about.   follows: the target follows instructions.   rephraser: a model that
-    rephrases is at hand.
+    has a title or the name of what it is about.   follows: the target follows instructions.   canaries: some were
+    planted in the texts before they were published (`nonmember canary make`).   rephraser: a model that rephrases is at
+    hand.
 
     input_price, output_price: of a million tokens, where requests are paid.
     """
@@ -62,6 +63,7 @@ class Situation(Checked):
     works: bool = False
     titles: bool = False
     follows: bool = False
+    canaries: bool = False
     rephraser: bool = False
     input_price: Annotated[float | None, Number("[0, inf)")] = None
     output_price: Annotated[float | None, Number("[0, inf)")] = None
@@ -101,6 +103,7 @@ class Situation(Checked):
             "works": "texts that are passages from works (books, papers)",
             "titles": "a title for each text",
             "follows": "the model follows instructions",
+            "canaries": "canaries in the texts, planted before they were published",
             "rephraser": "a model for paraphrasing",
         }
         parts += [words for name, words in descriptions.items() if getattr(self, name)]

@@ -1,4 +1,4 @@
-"""`nonmember plan`: power analysis for calibrated clearance and the dose meter."""
+"""`nonmember plan`: power analysis for calibrated clearance, the dose meter and canaries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main() -> None:
 def plan_audit(config: DictConfig, folder: Path) -> Path:
     """Plan, print, and write `plan.json` to the folder."""
     require_complete(config)
-    from nonmember.cli import plan_dose
+    from nonmember.cli import plan_canary, plan_dose
     from nonmember.reports.planted.pilot import KnownDoses
     from nonmember.runtime.files import write_text_atomically
 
@@ -49,8 +49,15 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
     require_number(config.confidence, "[0.5, 1)", "confidence", or_null=True)
     for name in ("min_documents", "max_documents", "max_seeds", "max_controls"):
         require_count(config[name], 1, name)
-    known: Known | KnownDoses = instantiate(config.pilot).known(Path(config.store))
-    plan = plan_dose.plan_of(config, known) if isinstance(known, KnownDoses) else plan_clearance(config, known)
+    known: Known | KnownDoses | plan_canary.CanaryPilot = instantiate(config.pilot).known(Path(config.store))
+    plan: dict[str, Any]
+    match known:
+        case KnownDoses():
+            plan = plan_dose.plan_of(config, known)
+        case plan_canary.CanaryPilot():
+            plan = plan_canary.plan_of(config, known)
+        case _:
+            plan = plan_clearance(config, known)
     path = folder / PLAN
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(path, json.dumps(plan, indent=1) + "\n")

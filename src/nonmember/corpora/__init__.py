@@ -1,5 +1,6 @@
 """Corpora as specs: sources, transforms, and text perturbations (views)."""
 
+from nonmember.corpora.sources.canaries import Canaries
 from nonmember.corpora.sources.docstrings import LibraryDocs, ReleaseDocs
 from nonmember.corpora.sources.documents import Documents, InMemory, Jsonl, Table, TextFiles
 from nonmember.corpora.sources.hub import Hub
@@ -15,6 +16,7 @@ from nonmember.corpora.transforms.titled import Titled, Works
 from nonmember.corpora.views import NearDuplicates, Prefixes, View, Viewed, apply_view
 
 __all__ = [
+    "Canaries",
     "Chunks",
     "Cleaned",
     "Cleaning",

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nonmember.runtime.files import replacing
 from nonmember_verify.envelope import PAYLOAD_TYPE, STATEMENT_TYPE, canonical, fingerprint
 
 if TYPE_CHECKING:
@@ -114,9 +115,15 @@ class Key:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """A new file that only its owner may read. Raises FileExistsError where there is one."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(content)
+    """A new file that only its owner may read, with all of its content. Raises FileExistsError where there is one."""
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    os.close(os.open(path, new, 0o600))  # the name is taken before the file is written beside it and renamed
+    try:
+        with replacing(path) as temporary, os.fdopen(os.open(temporary, new, 0o600), "wb") as stream:
+            stream.write(content)
+    except BaseException:
+        path.unlink()
+        raise
 
 
 # Sigstore -------------------------------------------------------------------------------------------------------------

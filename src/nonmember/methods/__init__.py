@@ -18,6 +18,7 @@ from nonmember.methods.base import (
     method_named,
 )
 from nonmember.methods.blind import Blind
+from nonmember.methods.canary import CanaryTest
 from nonmember.methods.clearance.clearance import Clearance
 from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
@@ -42,6 +43,7 @@ __all__ = [
     "Asked",
     "Auto",
     "Blind",
+    "CanaryTest",
     "Clearance",
     "Decop",
     "DecopBaselines",

@@ -20,7 +20,7 @@ class Access(IntEnum):
 
 # Models: one that has not read the texts, the target's base, one of its size, one that rephrases. Texts: unread of the
 # same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works, titles, a target
-# that follows instructions.
+# that follows instructions, canaries planted before the texts were published.
 Input = Literal[
     "reference",
     "base",
@@ -34,6 +34,7 @@ Input = Literal[
     "works",
     "titles",
     "follows",
+    "canaries",
 ]
 
 

@@ -8,6 +8,7 @@ paired scores                paired_t_less, paired_t_greater, order_test
 two groups of documents      compare_groups, welch_t, mean_difference, shares_greater, dataset_inference,
                              difference_of_rates
 embeddings                   kernel_divergence, level_correlation, consistency
+canaries                     rank_sum_test, draw_test, canary_power
 text alone                   blind_baseline, blind_guesses, layout_auc
 shares                       exact_interval, exact_upper_bound, fisher_greater
 several tests                holm, benjamini_hochberg, intersection_union
@@ -30,6 +31,7 @@ from nonmember.stats.bootstrap import (
     difference_of_dependent_correlations,
     percentile_interval,
 )
+from nonmember.stats.canaries import CanaryRanks, canary_power, draw_test, rank_sum_test
 from nonmember.stats.classification import (
     Ranking,
     RocPoints,
@@ -68,6 +70,7 @@ __all__ = [
     "BlindBaseline",
     "BlindGuess",
     "BootstrapCorrelation",
+    "CanaryRanks",
     "Choices",
     "Consistency",
     "CorrelationDifference",
@@ -102,6 +105,7 @@ __all__ = [
     "bootstrap_correlation",
     "bootstrap_p_value",
     "calibration_offsets",
+    "canary_power",
     "cluster_counts",
     "combine_splits",
     "compare_groups",
@@ -110,6 +114,7 @@ __all__ = [
     "detection_curve",
     "difference_of_dependent_correlations",
     "difference_of_rates",
+    "draw_test",
     "error_and_power",
     "exact_interval",
     "exact_upper_bound",
@@ -130,6 +135,7 @@ __all__ = [
     "power_ceiling",
     "prediction_p_value",
     "rank_correlation",
+    "rank_sum_test",
     "ranking",
     "roc_auc",
     "roc_points",

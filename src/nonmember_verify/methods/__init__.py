@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.methods import answers, clearance, dose, llm_di, prism, t_tests
+from nonmember_verify.methods import answers, canary, clearance, dose, llm_di, prism, t_tests
 from nonmember_verify.report import Report
 from nonmember_verify.verdicts import Conclusion
 
@@ -23,6 +23,7 @@ def only_scores(audit: Audit, report: Report) -> Conclusion:
 
 
 METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
+    "canary": canary.recompute,
     "clearance": clearance.recompute,
     "decop": answers.decop,
     "decop_baselines": only_scores,

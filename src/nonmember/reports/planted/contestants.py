@@ -46,6 +46,7 @@ NEEDED: Mapping[Input, str] = {
     "works": "passages of works",
     "titles": "titles",
     "follows": "a model that follows instructions",
+    "canaries": "canaries planted beforehand",
     "rephraser": "a model that rephrases",
     "known_read": "text known to be read",
     "general": GENERAL,

@@ -1,0 +1,224 @@
+"""Plants canaries in documents before they are published: variants, the choice among them, the texts with the chosen
+ones in them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from nonmember.artifacts import Builder
+from nonmember.checks import first_few, require_count, require_number
+from nonmember.corpora.sources.rows import json_rows
+from nonmember.corpora.white_space import normalise
+from nonmember.endpoints import Request
+from nonmember.endpoints.asked import complete
+from nonmember.evidence.signing import write_private
+from nonmember.models import ModelSpec
+from nonmember.records import Corpus, Document
+from nonmember.runtime.files import write_text_atomically
+from nonmember_verify.canaries import Canary, PrivateFile, chosen, commitment_of
+
+DOCUMENTS, PRIVATE, COMMITMENT = "documents.jsonl", "canaries.private.json", "commitment.txt"
+WORD = re.compile(r"[^\W\d_]{2,}")
+FEWEST_WORDS = 100  # different ones in the documents, to draw from
+PROMPT_WORDS = 8  # of a document, that a sampling model goes on from
+FEWEST_SAMPLED = 3  # words of a continuation; of fewer there is nothing to score or to remember
+ROUNDS = 20  # of sampling, for what was too short or came out twice
+
+Variants = Mapping[str, Sequence[str]]
+
+
+def draw(key: bytes, *names: object) -> int:
+    """A whole number from 0 to 2^256 - 1: by the key, and by what it is for. Nothing of others follows from it."""
+    return int.from_bytes(hmac.new(key, json.dumps(names).encode(), hashlib.sha256).digest(), "big")
+
+
+# Variants -------------------------------------------------------------------------------------------------------------
+
+
+def names_of(num_canaries: int) -> list[str]:
+    require_count(num_canaries, 1, "canaries")
+    return [f"canary-{number}" for number in range(1, num_canaries + 1)]
+
+
+def random_variants(documents: Corpus, key: bytes, *, canaries: int, variants: int, length: int) -> Variants:
+    """Random sequences of `length` of the documents' own different words, each as likely as any other.
+
+    Raises:
+        ValueError: Where the documents have fewer than 100 different words, or too few for so many sequences.
+    """
+    require_count(variants, 2, "variants")
+    require_count(length, 1, "length")
+    words = sorted({word.lower() for item in documents.documents for word in WORD.findall(item.text)})
+    if len(words) < FEWEST_WORDS or len(words) ** length < 1000 * variants:
+        raise ValueError(
+            f"kind=random draws {length} words from those of the documents and needs at least {FEWEST_WORDS} different "
+            f"ones, and 1000 times as many sequences as variants; they have {len(words)}. Use kind=sampled with "
+            "model.path=MODEL, or a greater length."
+        )
+
+    def sequence(name: str, number: int) -> str:
+        return " ".join(words[draw(key, "word", name, number, index) % len(words)] for index in range(length))
+
+    return {name: _different(sequence, name, variants) for name in names_of(canaries)}
+
+
+def _different(sequence: Callable[[str, int], str], name: str, number: int) -> list[str]:
+    """The first so many different ones."""
+    found: dict[str, None] = {}
+    index = 0
+    while len(found) < number:
+        found[sequence(name, index)] = None
+        index += 1
+    return list(found)
+
+
+def sampled_variants(
+    documents: Corpus,
+    key: bytes,
+    builder: Builder,
+    model: ModelSpec,
+    *,
+    canaries: int,
+    variants: int,
+    length: int,
+    temperature: float,
+) -> Variants:
+    """What a model goes on with from the beginning of a document, at a high temperature; alike for all of a canary.
+
+    Args:
+        length: Tokens of a continuation, at most.
+
+    Raises:
+        ValueError: Where the model does not give enough different texts.
+    """
+    require_count(variants, 2, "variants")
+    require_count(length, 1, "length")
+    require_number(temperature, "(0, 10)", "temperature", hint="From 1 on texts are surprising enough.")
+    found: dict[str, dict[str, None]] = {name: {} for name in names_of(canaries)}
+    for attempt in range(ROUNDS):
+        requests = [
+            _continuation(documents, key, name, f"{attempt}.{number}", length, temperature)
+            for name, texts in found.items()
+            for number in range(variants - len(texts))
+        ]
+        for request, answer in zip(requests, complete(builder, model, requests) if requests else [], strict=True):
+            text = normalise(answer.text)
+            if answer.outcome == "answered" and len(text.split()) >= FEWEST_SAMPLED:
+                found[request.doc_id][text] = None
+    if short := [name for name, texts in found.items() if len(texts) < variants]:
+        raise ValueError(
+            f"{model.readable} gave {len(found[short[0]])} different texts for {short[0]} where {variants} are asked "
+            "for. Raise temperature or length, or ask for fewer variants."
+        )
+    return {name: list(texts) for name, texts in found.items()}
+
+
+def _continuation(documents: Corpus, key: bytes, name: str, number: str, length: int, temperature: float) -> Request:
+    text = documents.documents[draw(key, "prompt", name) % len(documents)].text
+    prompt = " ".join(text.split()[:PROMPT_WORDS])
+    seed = draw(key, "sample", name, number) % 2**31
+    question = f"Go on with this text, and write nothing else: {prompt}"
+    return Request(name, number, question, length, temperature, seed, plain=prompt)
+
+
+def paraphrases_in(path: Path, documents: Corpus) -> Variants:
+    """Paraphrases of whole documents by their ids, from JSON Lines with `id` and a list `paraphrases`.
+
+    Raises:
+        ValueError: For what is no such line, ids of no document, and fewer than two different paraphrases of one.
+    """
+    found: dict[str, list[str]] = {}
+    for number, row in json_rows(path):
+        texts = row.get("paraphrases")
+        if not isinstance(texts, list) or not all(isinstance(item, str) and item.strip() for item in texts):
+            raise ValueError(f"{path}, line {number}: expected `id`, and `paraphrases` as a list of texts.")
+        if len(set(texts)) < max(2, len(texts)):
+            raise ValueError(f"{path}, line {number}: expected two or more paraphrases, no two of them alike.")
+        found[str(row.get("id"))] = texts
+    if unknown := sorted(found.keys() - set(documents.doc_ids)):
+        raise ValueError(f"{path} has paraphrases of documents that are not there: {first_few(unknown)}.")
+    if not found:
+        raise ValueError(f"{path} has no paraphrases; expected a line with `id` and `paraphrases` for each document.")
+    return {doc_id: found[doc_id] for doc_id in documents.doc_ids if doc_id in found}
+
+
+# Planting -------------------------------------------------------------------------------------------------------------
+
+
+def plant(
+    documents: Corpus, variants: Variants, key: bytes, *, kind: str, copies: int
+) -> tuple[list[Document], PrivateFile]:
+    """The documents with a variant of each canary in `copies` of them, and what must be kept secret.
+
+    Ids and order stay. Canaries are spread over the documents as evenly as can be, in an order drawn by the key; of a
+    multi-line document one becomes a line of its own, of others the last. Paraphrases take the place of their document.
+    """
+    require_count(copies, 1, "copies")
+    published = {name: texts[chosen(key, name, len(texts))] for name, texts in variants.items()}
+    if kind == "paraphrase":
+        if copies != 1:
+            raise ValueError(f"A paraphrase takes the place of its document; copies must be 1, got {copies}.")
+        into = {name: [name] for name in variants}
+        planted = [replace(item, text=published.get(item.doc_id, item.text)) for item in documents.documents]
+    else:
+        into = _spread(documents.doc_ids, list(variants), copies, key)
+        texts = {item.doc_id: item.text for item in documents.documents}
+        for name, doc_ids in into.items():
+            for copy, doc_id in enumerate(doc_ids):
+                texts[doc_id] = _with_line(texts[doc_id], published[name], draw(key, "line", name, copy))
+        planted = [replace(item, text=texts[item.doc_id]) for item in documents.documents]
+    canaries = tuple(
+        Canary(name, tuple(texts), chosen(key, name, len(texts)), tuple(into[name])) for name, texts in variants.items()
+    )
+    return planted, PrivateFile(kind, key, canaries)
+
+
+def _spread(doc_ids: Iterable[str], names: Sequence[str], copies: int, key: bytes) -> dict[str, list[str]]:
+    """Canary -> documents that it goes into, different ones as long as there are some."""
+    shuffled = sorted(doc_ids, key=lambda doc_id: draw(key, "document", doc_id))
+    return {
+        name: [shuffled[(number * copies + copy) % len(shuffled)] for copy in range(copies)]
+        for number, name in enumerate(names)
+    }
+
+
+def _with_line(text: str, line: str, number: int) -> str:
+    lines = text.splitlines(keepends=True)
+    index = 1 + number % len(lines) if lines else 0
+    before, after = "".join(lines[:index]), "".join(lines[index:])
+    end = "" if not before or before.endswith("\n") else "\n"
+    return f"{before}{end}{line}\n{after}" if after else f"{before}{end}{line}"
+
+
+def require_new(folder: Path) -> None:
+    """Raises ValueError where one of the files that `write` makes is there already."""
+    if there := [name for name in (PRIVATE, COMMITMENT, DOCUMENTS) if (folder / name).exists()]:
+        raise ValueError(f"{folder / there[0]} is there already and is not overwritten. Name another folder.")
+
+
+def write(folder: Path, documents: Sequence[Document], private: PrivateFile) -> str:
+    """Writes what is published, what is kept, and the commitment, which is returned.
+
+    Raises:
+        ValueError: Where one of the files is there already.
+    """
+    require_new(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = private.to_json()
+    write_private(folder / PRIVATE, content)  # first: documents without it could never be tested
+    commitment = commitment_of(content)
+    write_text_atomically(folder / COMMITMENT, commitment + "\n")
+    rows = (
+        {"id": item.doc_id, "text": item.text}
+        | {name: value for name in ("cluster_id", "title", "author") if (value := getattr(item, name))}
+        for item in documents
+    )
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_text_atomically(folder / DOCUMENTS, "".join(lines))
+    return commitment

@@ -1,0 +1,182 @@
+"""Canaries: of exchangeable variants one was published at random, the others kept secret. Does the target prefer those
+that were published?
+
+To a target that read none of them a canary's variants are alike, so that p is exact whatever the model (Meeus et al.,
+2024; Wei et al., 2024; STAMP: Rastogi et al., 2025). No other method here has a guaranteed error rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from nonmember.checks import require_choice, require_text
+from nonmember.methods.base import (
+    INVALID_CLAIM,
+    Access,
+    Bounds,
+    Claim,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    require_resamples,
+    require_score,
+)
+from nonmember.methods.details import Details
+from nonmember.records import Corpus, FloatArray
+from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
+from nonmember.scores import Score
+from nonmember.stats.canaries import draw_test, rank_sum_test
+
+PRIVATE = "private"  # the group of the variants that were kept secret
+Compare = Literal["ranks", "differences"]
+
+CLAIMS: Mapping[Verdict, str] = {
+    "evidence_of_membership": (
+        "There is statistical evidence that the target was trained on text that holds the published variants of the "
+        "canaries, provided that the variants were drawn alike, the published ones chosen at random, and the others "
+        "kept secret. It says nothing about documents without canaries."
+    ),
+    "inconclusive": (
+        "The target does not evidently prefer the published variants. This is not evidence that the documents were not "
+        "used for training: canaries may have been filtered out, or read too rarely."
+    ),
+    "invalid": INVALID_CLAIM,
+}
+NO_COMMITMENT = (
+    "No commitment was given, so nothing shows others that the published variants were chosen before the target's "
+    "answers were known. Give the hash that was made public: data.commitment=HASH."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryDetails(Details):
+    """Of results of `CanaryTest`, over canaries that could be scored.
+
+    Attributes:
+        ranks: Of each published variant among those of its canary; 1 is the highest score, ties count against it.
+        num_variants: Of each canary, the published one among them.
+        mean_difference: Of published less mean private scores, in units of the score.
+        shift: The same in standard deviations of a canary's private variants; what `nonmember plan pilot=canary` takes.
+        num_private: Private variants of all canaries.
+    """
+
+    ranks: Sequence[int]
+    num_variants: Sequence[int]
+    mean_difference: float
+    shift: float
+    num_private: int
+
+
+@dataclass(frozen=True)
+class CanaryTest(Method):
+    """The statistic is the mean share of private variants that score lower than the published one: .5 where nothing was
+    read, 1 at most.
+
+    score: of one model.   compare: ranks within each canary, whose sum has an exact distribution; or differences of the
+    published variant and the mean of its private ones, against other draws of what was published.
+    num_permutations: such draws.   commitment: to the private file, as it was made public; recorded for who verifies.
+    """
+
+    score: Score
+    compare: Compare
+    num_permutations: int
+    commitment: str | None
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "canary"
+    statistic_name: ClassVar[str] = "share below"
+    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = (
+        "To the target the published variant of each canary is exchangeable with its private variants."
+    )
+    picture: ClassVar[Picture] = "groups"
+    details_type: ClassVar[type[Details]] = CanaryDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=1, inputs=("canaries",), passes=100
+    )  # variants
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_score(self.score)
+        require_choice(self.compare, get_args(Compare), "compare")
+        require_resamples(self.num_permutations, self.alpha)
+        require_text(self.commitment, "commitment", or_null=True)
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        return {
+            group: DocumentGroup(corpus, {"target": roles.scored(self.score, corpus, self.max_tokens)})
+            for group, corpus in {SUSPECT: roles.suspect, PRIVATE: roles.heldout}.items()
+            if corpus is not None
+        }
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        of = {name: [item.cluster_id for item in corpus.documents] for name, corpus in corpora.items()}
+        published, private = of[SUSPECT], set(of.get(PRIVATE, ()))
+        if not all(published) or len(set(published)) < len(published) or set(published) != private:
+            raise ValueError(
+                "canary needs one published variant of each canary and private ones beside it, of one cluster. Name "
+                "the file that `nonmember canary make` wrote: data=canaries data.path=canaries.private.json."
+            )
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        published, private = _variants(documents)
+        if not published:
+            return TestOutcome.invalid(
+                ["No canary has a published and a private variant with a score."], alpha=self.alpha
+            )
+        if self.compare == "ranks":
+            test = rank_sum_test(published, private)
+        else:
+            test = draw_test(published, private, num_permutations=self.num_permutations, rng=rng)
+        verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
+        return TestOutcome(
+            statistic=test.share_below,
+            p_value=test.p_value,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict],
+            warnings=self._warnings(test.num_variants),
+            details=CanaryDetails(
+                ranks=test.ranks,
+                num_variants=test.num_variants,
+                mean_difference=test.mean_difference,
+                shift=test.shift,
+                num_private=sum(map(len, private)),
+            ),
+        )
+
+    def _warnings(self, num_variants: Sequence[int]) -> list[str]:
+        warnings = [] if self.commitment else [NO_COMMITMENT]
+        least = 1 / math.prod(num_variants)
+        if least >= self.alpha:
+            warnings.append(
+                f"{len(num_variants)} canaries of {', '.join(map(str, num_variants))} variants allow no p below "
+                f"{least:.3g}, so nothing can be found at alpha = {self.alpha:g}. Plant more of either."
+            )
+        return warnings
+
+
+def _variants(documents: Mapping[str, ScoredDocuments]) -> tuple[list[float], list[FloatArray]]:
+    """Scores of the published variant of each canary and of its private ones, where both are there."""
+    of: dict[str, list[float]] = {}
+    for canary, value in zip(documents[PRIVATE].cluster_ids, documents[PRIVATE].values["target"].tolist(), strict=True):
+        of.setdefault(canary, []).append(value)
+    suspect = documents[SUSPECT]
+    pairs = [
+        (value, np.array(of[canary]))
+        for canary, value in zip(suspect.cluster_ids, suspect.values["target"].tolist(), strict=True)
+        if canary in of
+    ]
+    return [value for value, _ in pairs], [others for _, others in pairs]

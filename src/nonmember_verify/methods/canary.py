@@ -1,0 +1,128 @@
+"""Canaries: ranks of published variants among private ones, and the private file where it is revealed."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.canaries import PrivateFile
+from nonmember_verify.commitments import commitment
+from nonmember_verify.report import Report
+from nonmember_verify.resampling import OWN_RESAMPLES, generator, room_of_p
+from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
+
+ROUNDING = 1e-12
+
+
+def recompute(audit: Audit, report: Report) -> Conclusion:
+    """The number of secret variants that score as high as the published one, and how rarely chance gives so few."""
+    published, private = (audit.groups[name] for name in ("suspect", "private"))
+    others: dict[int, list[float]] = {}
+    for unit, value in zip(private.units.tolist(), private.values["target"].tolist(), strict=True):
+        others.setdefault(unit, []).append(value)
+    pairs = [
+        (value, np.array(others[unit]))
+        for unit, value in zip(published.units.tolist(), published.values["target"].tolist(), strict=True)
+        if unit in others
+    ]
+    if not pairs:
+        return Conclusion("invalid")
+    ranks = [1 + int((other >= value).sum()) for value, other in pairs]
+    sizes = [len(other) + 1 for _, other in pairs]
+    below = Fraction(0)
+    for value, other in pairs:
+        below += Fraction(int((other < value).sum()), len(other))
+    stated = audit.statistics
+    report.numbers(
+        "statistic and ranks",
+        {
+            "share below": (stated["value"], float(below / len(pairs))),
+            "ranks": (audit.details["ranks"], ranks),
+            "variants": (audit.details["num_variants"], sizes),
+        },
+        "from the scores",
+    )
+    if audit.settings["compare"] == "ranks":
+        report.numbers("p", {"p": (stated["p_value"], _rank_sum_p(sum(ranks), sizes))}, "from the ranks, in fractions")
+    else:
+        _check_draws(audit, pairs, report)
+    return Conclusion(MEMBERSHIP if stated["p_value"] < audit.alpha else "inconclusive")
+
+
+def _rank_sum_p(total: int, sizes: list[int]) -> float:
+    """P(sum of ranks <= total), each uniform on 1 to its size: whole numbers of cases, by inclusion and exclusion."""
+    room, number = total - len(sizes), len(sizes)
+    signed = {0: 1}  # the product of 1 - x^size, as far as it counts
+    for size in sizes:
+        shifted = {power + size: -sign for power, sign in signed.items() if power + size <= room}
+        for power, sign in shifted.items():
+            signed[power] = signed.get(power, 0) + sign
+    cases = sum(sign * math.comb(room - power + number, number) for power, sign in signed.items())
+    return float(Fraction(cases, math.prod(sizes)))
+
+
+def _check_draws(audit: Audit, pairs: list[tuple[float, FloatArray]], report: Report) -> None:
+    """p of the mean difference: of all draws of what was published, or of random ones with the seed and others."""
+    tables = [np.array([value, *other]) for value, other in pairs]
+    gains = [(item - item.mean()) * len(item) / (len(item) - 1) for item in tables]
+    found = math.fsum(item[0] for item in gains)
+    found -= ROUNDING * max(float(np.abs(item).max()) for item in tables) * len(tables)
+    stated, number = audit.statistics["p_value"], audit.settings["num_permutations"]
+    if math.prod(map(len, gains)) <= number:
+        sums = np.zeros(1)
+        for item in gains:
+            sums = (sums[:, None] + item).ravel()
+        report.numbers("p", {"p": (stated, float((sums >= found).mean()))}, f"from all {len(sums):,} draws")
+        return
+    p = _p_of_draws(gains, found, number, audit.rng())
+    report.numbers("p", {"p": (stated, p)}, f"from {number:,} draws with the seed")
+    own = _p_of_draws(gains, found, OWN_RESAMPLES, generator(*tables))
+    report.require(
+        "p, by other draws",
+        abs(own - stated) <= room_of_p(p, number),
+        f"p is {own:.4f} with the verifier's own.",
+        f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
+    )
+
+
+def _p_of_draws(gains: list[FloatArray], found: float, number: int, rng: np.random.Generator) -> float:
+    sums = np.zeros(number)
+    for item in gains:
+        sums += item[rng.integers(len(item), size=number)]
+    return (1 + int((sums >= found).sum())) / (1 + number)
+
+
+def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: bytes | None, report: Report) -> None:
+    """That the private file is the committed one, and the audit of its variants. That its key chose the published ones
+    was checked when it was read. digest: of the file."""
+    stated = audit.settings["commitment"]
+    if stated is None:
+        report.unchecked(
+            "commitment", f"the audit was given none; compare this hash of the file with what was made public: {digest}"
+        )
+    else:
+        report.require(
+            "commitment",
+            stated == digest,
+            f"the private file has the hash {digest}, to which the audit was committed.",
+            f"the private file has the hash {digest}, and the audit was committed to {stated}.",
+        )
+    report.ok("choice", f"the key in the private file chose the {len(private.canaries)} published variants.")
+    if secret is None:
+        report.unchecked("variants", "that the scored ones are those of the file needs --secret")
+        return
+    found: dict[str, list[str]] = {"suspect": [], "private": []}
+    for item in private.canaries:
+        for index, text in enumerate(item.variants):
+            group = found["suspect" if index == item.published else "private"]
+            group.append(commitment(secret, f"{item.name}/{index}", text))
+    wrong = [f"the {name} set" for name, items in found.items() if audit.described["documents"].get(name) != items]
+    report.require_none(
+        "variants",
+        wrong,
+        f"all {sum(map(len, found.values()))} are those of the private file, published and private ones apart.",
+        "not the variants of the private file: ",
+    )

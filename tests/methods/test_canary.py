@@ -1,0 +1,227 @@
+"""Canaries as a method: ranks by hand, what it refuses, and the way from documents to a verdict by command."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiny
+from command_line import only, write_rows
+from nonmember.corpora import Canaries
+from nonmember.evidence import canaries as planting
+from nonmember.methods import CanaryTest, Roles, ScoredDocuments
+from nonmember.models import Pretrained
+from nonmember.records import Corpus, Document
+from nonmember.scores import Loss
+from nonmember_verify.canaries import chosen, commitment_of, read_private
+
+METHOD = CanaryTest(
+    score=Loss(), compare="ranks", num_permutations=199, commitment="ab" * 32, alpha=0.05, max_tokens=64
+)
+KEY = bytes(range(32))
+WORDS = [f"{first}{second}{third}" for first in "bdfgk" for second in "aeiou" for third in "lmnrst"]
+TEXTS = [" ".join(np.random.default_rng(seed).permutation(WORDS)[:40]) for seed in range(12)]
+DOCUMENTS = Corpus(tuple(Document(f"d{index}", f"{text}\nA second line.") for index, text in enumerate(TEXTS)))
+
+
+def scored(**values: list[float]) -> ScoredDocuments:
+    """Canary -> scores of its documents."""
+    pairs = [(name, value) for name, items in values.items() for value in items]
+    ids = tuple(f"{name}/{index}" for index, (name, _) in enumerate(pairs))
+    return ScoredDocuments(ids, {"target": np.array([value for _, value in pairs])}, tuple(name for name, _ in pairs))
+
+
+def outcome(method: CanaryTest, published: ScoredDocuments, private: ScoredDocuments):
+    return method.test({"suspect": published, "private": private}, np.random.default_rng(0))
+
+
+# The method -----------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_are_taken_within_each_canary():
+    """Joined by the canary and not by position; what has no score is missing from its own canary alone."""
+    found = outcome(METHOD, scored(b=[-1.0], a=[-2.0]), scored(a=[-3.0, -2.0, -4.0], b=[-2.0, -3.0]))
+    assert found.details.to_json()["ranks"] == [1, 2]
+    assert found.details.num_variants == (3, 4)
+    assert found.p_value == pytest.approx(3 / 12)  # (1, 1), (1, 2), (2, 1) of 3 times 4
+    assert found.statistic == pytest.approx((1 + 2 / 3) / 2)
+    assert found.verdict == "inconclusive"
+    assert "allow no p below 0.0833" in found.warnings[0]
+    alone = outcome(METHOD, scored(b=[-1.0], a=[-2.0]), scored(b=[-2.0, -3.0]))
+    assert alone.details.ranks == (1,)
+    assert "allow no p below 0.333" in alone.warnings[0]
+    assert outcome(METHOD, scored(a=[-1.0]), scored(b=[-2.0])).verdict == "invalid"
+
+
+def test_evidence_and_its_warning():
+    published = scored(**{f"c{index}": [0.0] for index in range(3)})
+    private = scored(**{f"c{index}": [-1.0] * 9 for index in range(3)})
+    found = outcome(METHOD, published, private)
+    assert (found.verdict, found.p_value) == ("evidence_of_membership", pytest.approx(1e-3))
+    assert np.isnan(found.details.shift)
+    assert "data.commitment=HASH" in outcome(replace(METHOD, commitment=None), published, private).warnings[0]
+    differences = outcome(replace(METHOD, compare="differences", num_permutations=1000), published, private)
+    assert differences.p_value == pytest.approx(1e-3)
+
+
+def test_what_is_no_canary_is_refused():
+    roles = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9)
+    assert list(METHOD.groups(roles)) == ["suspect"]
+    with pytest.raises(ValueError, match="data=canaries"):
+        METHOD.check({"suspect": DOCUMENTS})
+    groups = METHOD.groups(replace(roles, heldout=tiny.GENERAL))
+    assert {name: item.corpus for name, item in groups.items()} == {"suspect": tiny.SUSPECT, "private": tiny.GENERAL}
+    with pytest.raises(ValueError, match="one published variant of each canary"):
+        METHOD.check({"suspect": DOCUMENTS, "private": DOCUMENTS})
+    with pytest.raises(ValueError, match="compare must be one of"):
+        replace(METHOD, compare="signs")
+
+
+# Planting -------------------------------------------------------------------------------------------------------------
+
+
+def test_canaries_are_planted_as_the_key_says(tmp_path):
+    variants = planting.random_variants(DOCUMENTS, KEY, canaries=3, variants=20, length=5)
+    assert planting.random_variants(DOCUMENTS, KEY, canaries=3, variants=20, length=5) == variants
+    assert all(
+        len(set(items)) == 20 and set(" ".join(items).split()) <= {*WORDS, "second", "line"}
+        for items in variants.values()
+    )
+    planted, private = planting.plant(DOCUMENTS, variants, KEY, kind="random", copies=4)
+    assert [item.doc_id for item in planted] == list(DOCUMENTS.doc_ids)
+    for item in private.canaries:
+        assert item.published == chosen(KEY, item.name, 20)
+        text = item.variants[item.published]
+        holders = [document.doc_id for document in planted if text in document.text.splitlines()]
+        assert sorted(holders) == sorted(item.documents)
+        assert len(holders) == 4
+    assert all(
+        not {item.variants[index] for index in range(20) if index != item.published} & set(lines(planted))
+        for item in private.canaries
+    )
+    assert [item.text.splitlines()[0] for item in planted] == TEXTS  # and nothing else was changed
+    commitment = planting.write(tmp_path / "out", planted, private)
+    path = tmp_path / "out" / planting.PRIVATE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert commitment == commitment_of(path.read_bytes()) == (tmp_path / "out/commitment.txt").read_text().strip()
+    assert read_private(path) == private
+    with pytest.raises(ValueError, match="not overwritten"):
+        planting.write(tmp_path / "out", planted, private)
+    assert sorted(item.name for item in (tmp_path / "out").iterdir()) == sorted(
+        [planting.PRIVATE, planting.DOCUMENTS, planting.COMMITMENT]
+    )
+
+
+def lines(documents: list[Document]) -> list[str]:
+    return [line for item in documents for line in item.text.splitlines()]
+
+
+def test_the_key_chooses_evenly():
+    counts = np.bincount([chosen(KEY, f"canary-{index}", 5) for index in range(2000)])
+    assert counts.min() > 330
+    assert counts.sum() == 2000
+
+
+def test_paraphrases_take_the_place_of_their_document(tmp_path):
+    rows = [{"id": "d3", "paraphrases": ["one", "two", "three"]}, {"id": "d1", "paraphrases": ["four", "five"]}]
+    variants = planting.paraphrases_in(write_rows(tmp_path / "p.jsonl", rows), DOCUMENTS)
+    assert list(variants) == ["d1", "d3"]
+    planted, private = planting.plant(DOCUMENTS, variants, KEY, kind="paraphrase", copies=1)
+    changed = {item.doc_id: item.text for item, old in zip(planted, DOCUMENTS.documents, strict=True) if item != old}
+    assert changed == {item.name: item.variants[item.published] for item in private.canaries}
+    for row, sentence in (
+        ({"id": "d1", "paraphrases": ["one"]}, "two or more paraphrases"),
+        ({"id": "d1", "paraphrases": "one"}, "a list of texts"),
+        ({"id": "d99", "paraphrases": ["one", "two"]}, "documents that are not there: "),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            planting.paraphrases_in(write_rows(tmp_path / "p.jsonl", [row]), DOCUMENTS)
+    with pytest.raises(ValueError, match="copies must be 1"):
+        planting.plant(DOCUMENTS, variants, KEY, kind="paraphrase", copies=2)
+    with pytest.raises(ValueError, match="at least 100 different"):
+        planting.random_variants(Corpus(DOCUMENTS.documents[:1]), KEY, canaries=3, variants=20, length=5)
+
+
+def test_a_private_file_that_was_changed_is_refused(tmp_path):
+    variants = planting.random_variants(DOCUMENTS, KEY, canaries=2, variants=5, length=5)
+    commitment = planting.write(tmp_path, *planting.plant(DOCUMENTS, variants, KEY, kind="random", copies=1))
+    path = tmp_path / planting.PRIVATE
+    published, private = (tiny.build(Canaries(str(path), part, commitment)) for part in ("published", "private"))
+    assert (len(published), len(private)) == (2, 8)
+    assert {item.cluster_id for item in private.documents} == {"canary-1", "canary-2"}
+    content = json.loads(path.read_text())
+    content["canaries"][0]["published"] = (content["canaries"][0]["published"] + 1) % 5
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="not the one that the key"):
+        tiny.build(Canaries(str(path), "published"))
+    with pytest.raises(ValueError, match="not the file that was committed to"):
+        tiny.build(Canaries(str(path), "published", commitment))
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="nonmember canary make"):
+        tiny.build(Canaries(str(path), "published"))
+
+
+# By command -----------------------------------------------------------------------------------------------------------
+
+
+def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
+    documents = write_rows(
+        tmp_path / "own.jsonl", [{"id": item.doc_id, "text": item.text} for item in DOCUMENTS.documents]
+    )
+    made = nonmember("canary", "make", f"documents={documents}", "out=planted", "canaries=3", "variants=10")
+    assert made.status == 0, made.err
+    commitment = Path("planted/commitment.txt").read_text().strip()
+    assert commitment in made.out
+    planted = ["data=canaries", "data.path=planted/canaries.private.json"]
+    words = ["audit", "method=canary", *planted, f"target.path={make_model()}", "logger=none"]
+    said = nonmember(*words, f"data.commitment={commitment}")
+    assert said.status == 0, said.err
+    result = json.loads(only(Path("outputs"), "audits/*/*/result.json").read_text())
+    assert result["question"]["settings"]["commitment"] == commitment
+    assert result["statistics"]["details"]["num_variants"] == [10, 10, 10]
+    assert result["verdict"]["decision"] in ("inconclusive", "evidence_of_membership")
+    assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
+    assert "is there already" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
+
+
+def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
+    documents = write_rows(tmp_path / "own.jsonl", [{"id": "a", "text": "moss fern reed pine lark wren"}])
+    words = ["canary", "make", f"documents={documents}", "out=planted", "canaries=2", "variants=3", "kind=sampled"]
+    assert "model.path=FOLDER_OR_HUB_NAME" in nonmember(*words).err
+    said = nonmember(*words, f"model.path={make_model()}", "length=24")
+    assert said.status == 0, said.err
+    private = read_private(Path("planted/canaries.private.json"))
+    assert [len(item.variants) for item in private.canaries] == [3, 3]
+    assert not Path("outputs/store").exists()  # which would keep the private ones
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["make", "out=x"], "documents is missing"),
+        (["plant"], "Expected `nonmember canary make"),
+        (["make", "documents=x", "out=y", "kind=other"], "kind must be one of"),
+        (["make", "documents=x", "out=y", "kind=paraphrase"], "belong together"),
+        (["make", "documents=x", "out=y", "temperature=2"], "temperature has no meaning with kind=random"),
+    ],
+)
+def test_what_cannot_be_is_said(nonmember, words, sentence):
+    said = nonmember("canary", *words)
+    assert said.status == 1
+    assert sentence in said.err
+
+
+def test_the_plan(nonmember):
+    said = nonmember("plan", "pilot=canary", "pilot.copies=[1,4]", "pilot.shifts=[0,1.5]", "pilot.variants=[20]")
+    assert said.status == 0, said.err
+    plan = json.loads(Path(said.last_line).read_text())
+    powers = {(item["copies"], item["canaries"]): item["power"] for item in plan["designs"]}
+    assert powers[1, 1] == 0.0  # the least p of one canary of 20 is .05
+    assert powers[1, 200] == pytest.approx(0.05, abs=2e-3)
+    assert nonmember("plan", "pilot=canary", "pilot.copies=[1,2]", "pilot.shifts=[0.5]").status == 1
+    assert max(power for (copies, _), power in powers.items() if copies == 4) >= 0.9
