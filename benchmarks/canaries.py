@@ -29,7 +29,7 @@ from nonmember.config.build import build
 from nonmember.config.compose import composed
 from nonmember.config.runs import builder_of
 from nonmember.corpora import Canaries, Cleaned, InMemory, Jsonl
-from nonmember.corpora.sources.in_memory import digest_of
+from nonmember.corpora.sources.documents import digest_of
 from nonmember.evidence import canaries as planting
 from nonmember.observations import Scored
 from nonmember.records import Corpus

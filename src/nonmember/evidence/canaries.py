@@ -13,8 +13,8 @@ from pathlib import Path
 
 from nonmember.artifacts import Builder
 from nonmember.checks import first_few, require_count, require_number
-from nonmember.corpora.sources.rows import json_rows
-from nonmember.corpora.white_space import normalise
+from nonmember.corpora.sources.formats import rows_of
+from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Request
 from nonmember.endpoints.asked import complete
 from nonmember.evidence.signing import write_private
@@ -134,7 +134,7 @@ def paraphrases_in(path: Path, documents: Corpus) -> Variants:
         ValueError: For what is no such line, ids of no document, and fewer than two different paraphrases of one.
     """
     found: dict[str, list[str]] = {}
-    for number, row in json_rows(path):
+    for number, _, row in rows_of(path, "JSON Lines"):
         texts = row.get("paraphrases")
         if not isinstance(texts, list) or not all(isinstance(item, str) and item.strip() for item in texts):
             raise ValueError(f"{path}, line {number}: expected `id`, and `paraphrases` as a list of texts.")
