@@ -63,7 +63,7 @@ def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -
     method, models = audit.method, audit.models
     settings = settings_of_method(method)
     claim, null_hypothesis = method.hypothesis(settings)
-    uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or audit.compared_with()
+    uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or "reference" in audit.compared_with()
     exposures = Exposures(builder, audit.suspect)
     return Question(
         method=method.name,

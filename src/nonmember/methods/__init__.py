@@ -19,6 +19,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.blind import Blind
 from nonmember.methods.clearance.clearance import Clearance
+from nonmember.methods.codec import Codec
 from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
@@ -43,6 +44,7 @@ __all__ = [
     "Auto",
     "Blind",
     "Clearance",
+    "Codec",
     "Decop",
     "DecopBaselines",
     "DifferenceInDifferences",

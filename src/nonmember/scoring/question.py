@@ -22,11 +22,15 @@ from nonmember.scoring.engines import Parts
 log = logging.getLogger(__name__)
 
 ONE_PASS = ("loss", "perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k")
-FURTHER = ("neighbourhood", "grad_norm")  # with settings of their own
+FURTHER = ("neighbourhood", "grad_norm", "wbc", "lira", "rmia", "codec")  # with settings of their own
 COSTS = {
     "lowercase": "a forward pass over the lowercased texts",
     "neighbourhood": "a forward pass over each neighbour (neighbourhood.number)",
     "grad_norm": "a backward pass for each document",
+    "wbc": "a forward pass of the reference",
+    "lira": "a forward pass of each out-model",
+    "rmia": "a forward pass of each out-model, and of all over the unread texts",
+    "codec": "a forward pass over each document behind others (codec.num_contexts)",
 }
 
 
@@ -38,7 +42,7 @@ class Scoring(Checked):
     document's tokens that are read; None: what the models read, at most `most_tokens`.   general: text in which DC-PDD
     counts tokens.   perturbations: whose scores are wanted, another pass each.   prefix: unread texts that ReCaLL
     (`recall`) puts before each document.   further: the scores of `FURTHER` that are wanted.   settings: recorded in
-    the table's metadata.   parts: how a streamed corpus is scored.
+    the table's metadata.   parts: how a streamed corpus is scored.   out_models: that LiRA and RMIA compare with.
     """
 
     model: ModelSpec
@@ -56,6 +60,7 @@ class Scoring(Checked):
     further: Mapping[str, family.Score] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts = field(default_factory=Parts)
+    out_models: tuple[ModelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,7 +111,7 @@ class Scoring(Checked):
         """Tokens of a document that are read."""
         if self.max_tokens is not None:
             return self.max_tokens
-        models = [item for item in (self.model, self.reference) if item is not None and item.has_weights]
+        models = [item for item in (self.model, self.reference, *self.out_models) if item is not None and item.has_weights]
         return min(
             [self.most_tokens, *(most_readable(builder.get(item).model.config, self.most_tokens) for item in models)]
         )
@@ -131,6 +136,8 @@ class Scoring(Checked):
         if self.reference is not None:
             about |= {"reference": label_of(self.reference)}
             about |= {"reference_key": key_hash(self.reference.key(builder))}
+        if self.out_models:
+            about["out_model_keys"] = [key_hash(item.key(builder)) for item in self.out_models]
         if self.general is not None:
             about["general"] = self.general.fingerprint(builder)
         if self.prefix is not None:

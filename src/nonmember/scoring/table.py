@@ -56,8 +56,9 @@ class ScoreTable:
 
         def scored_by(score: family.Score) -> family.DocumentScores:
             beside = (scoring.reference, scoring.general)
+            others = {"prefix": scoring.prefix, "out_models": scoring.out_models}
             measurement = Scored(
-                "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, prefix=scoring.prefix
+                "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, **others
             )
             return _without(blank, measurement.scores(measurement.inputs(builder)))
 
