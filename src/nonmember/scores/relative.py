@@ -134,7 +134,7 @@ class Wbc(Score):
         """gain: [tokens] log-probability under the target less that under the reference."""
         total = np.concatenate([[0.0], np.cumsum(gain)])
         sums = [total[width:] - total[:-width] for width in self.widths if width <= len(gain)]
-        return float(np.mean([((item > 0) + (item >= 0)).mean() / 2 for item in sums])) if sums else np.nan
+        return float(np.mean([(1 + np.sign(item).mean()) / 2 for item in sums])) if sums else np.nan
 
 
 # Compressed (Carlini et al., 2021) ------------------------------------------------------------------------------------
