@@ -1,6 +1,6 @@
 """The numbers of docs/studies/new_scores.md: WBC, LiRA, RMIA and CoDeC in the micro world, on sets of known readings.
 
-    python docs/new_scores.py STORE NUMBERS.json      some 20 minutes on two cores; trainings are kept in STORE
+python docs/new_scores.py STORE NUMBERS.json      some 20 minutes on two cores; trainings are kept in STORE
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(store: Path, path: Path) -> None:
             texts = (corpus, heldout[domain], others[domain])
             rows += measured(builder, target, reference, out_models, texts, name, READINGS[(index + place) % 6])
             path.write_text(json.dumps(rows))
-        print(audited, len(rows), flush=True)
+        sys.stdout.write(f"{audited}: {len(rows)} rows\n")
 
 
 def half(corpus: CorpusSpec, take: str, domain: str) -> CorpusSpec:

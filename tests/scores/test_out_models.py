@@ -11,7 +11,6 @@ import pytest
 from test_scores import table
 
 import tiny
-from nonmember.config.build import build_audit
 from nonmember.config.compose import composed
 from nonmember.config.given import IncompleteQuestion, given
 from nonmember.methods.dose.controls import PlantedDoses, unread_controls
@@ -32,8 +31,8 @@ def single(**documents):
 # WBC ------------------------------------------------------------------------------------------------------------------
 
 
-def votes(target, reference, score=Wbc(1, 2, 2)):
-    return score(ScoreInputs(table({"d": target}), reference=table({"d": reference}))).values[0]
+def votes(target, reference, score=None):
+    return (score or Wbc(1, 2, 2))(ScoreInputs(table({"d": target}), reference=table({"d": reference}))).values[0]
 
 
 def test_windows_by_hand():
@@ -61,7 +60,9 @@ def test_what_windows_do_not_depend_on():
 def test_windows_need_the_same_tokens_and_enough_of_them():
     inputs = ScoreInputs(
         table({"a": [-1, -2], "short": [-1], "b": [-1, -2]}, token_id={"a": [1, 2], "short": [1], "b": [1, 2]}),
-        reference=table({"b": [-3, -3], "a": [-2, -2], "short": [-2]}, token_id={"b": [1, 3], "a": [1, 2], "short": [1]}),
+        reference=table(
+            {"b": [-3, -3], "a": [-2, -2], "short": [-2]}, token_id={"b": [1, 3], "a": [1, 2], "short": [1]}
+        ),
     )
     found = Wbc()(inputs)
     assert found.values == pytest.approx([1, math.nan, math.nan], nan_ok=True)
@@ -121,7 +122,9 @@ def test_the_null_of_a_model_like_the_others(score, number):
     for _ in range(60):
         hard = rng.normal(-3, 0.5, 60)
         models = [single(**dict(zip(names, hard + rng.normal(0, 0.2, 60), strict=True))) for _ in range(number + 1)]
-        others = [single(**{f"z{i}": value for i, value in enumerate(rng.normal(-3, 0.2, 30))}) for _ in range(number + 1)]
+        others = [
+            single(**{f"z{i}": value for i, value in enumerate(rng.normal(-3, 0.2, 30))}) for _ in range(number + 1)
+        ]
         inputs = ScoreInputs(models[0], out_models=models[1:], population=others[0], population_out_models=others[1:])
         aucs.append(roc_auc(score(inputs).values, np.arange(60) < 30))
     assert np.mean(aucs) == pytest.approx(0.5, abs=0.03)  # of a mean of 60: standard deviation .01
@@ -207,7 +210,9 @@ def test_controls_that_have_read_nothing():
     )
     unread = unread_controls(controls, tiny.SUSPECT)
     made = controls.models(tiny.SUSPECT)
-    read = [(item.exposure.exposures, item.related.exposures) for model in unread for item in made if item.model == model]
+    read = [
+        (item.exposure.exposures, item.related.exposures) for model in unread for item in made if item.model == model
+    ]
     assert read == [(0, 0), (0, 0), (0, 2), (0, 2)]
     assert unread_controls(controls, tiny.SUSPECT, 3) == unread[:3]
     with pytest.raises(ValueError, match="So many controls have read nothing"):
@@ -221,7 +226,7 @@ def test_out_models_by_command():
     assert {"out_models.paths", "data.unseen.path"} == set(error.value.keys)
     assert "out_models.paths=" in str(error.value)
     with composed("audit", [*question, "data.unseen.path=U", "out_models.paths=[A,B]"]) as (config, _):
-        audit = build_audit(config)
+        _, audit = given(config)
     assert [model.path for model in audit.out_models] == ["A", "B"]
     assert audit.compared_with() == {
         "out-model-0": Pretrained("A"),

@@ -37,8 +37,9 @@ class Situation(Checked):
     read, such as other pages of the same documentation.   known_read: whether there is text that the target is known to
     have read.
 
-    reference: a model that has certainly not read the texts.   out_models: several such.   base: the model that the target was continued from is at
-    hand (`fine_tuned` says that there is one).   stand_in: another model of the target's size that has not read them.
+    reference: a model that has certainly not read the texts.   out_models: several such.   base: the model that the
+    target was continued from is at hand (`fine_tuned` says that there is one).   stand_in: another model of the
+    target's size that has not read them.
 
     order: the texts are a file in its public order.   works: they are passages of works (books, papers).   titles: each
     has a title or the name of what it is about.   follows: the target follows instructions.   rephraser: a model that

@@ -47,7 +47,7 @@ class CodecDetails(Details):
 @dataclass(frozen=True)
 class Codec(Method):
     """The statistic is the mean over suspect documents of the share of contexts behind which the target finds a
-    document less likely than alone. Contexts are other documents of the same set, for held-out text other held-out text.
+    document less likely than alone. Contexts are other documents of the same set; of held-out text, held-out text.
 
     score: with its number of contexts.
     """

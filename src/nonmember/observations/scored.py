@@ -260,7 +260,8 @@ class BehindAnother(Observation[TokenTable]):
         return {"behind_another": self.num_contexts, "max_tokens": self.max_tokens}
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:
-        return TokenTable.load(parts_of(entry), list(contexts_of(builder.get(self.corpus).documents, self.num_contexts)))
+        contexts = contexts_of(builder.get(self.corpus).documents, self.num_contexts)
+        return TokenTable.load(parts_of(entry), list(contexts))
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
@@ -277,8 +278,8 @@ class BehindAnother(Observation[TokenTable]):
         longest = len(front) + sum(sorted(map(len, ids.values()))[-2:])
         if most is not None and longest > most:
             raise ValueError(
-                f"A document behind another takes up to {longest} tokens, and the model reads {most}. Set max_tokens to "
-                f"{(most + len(front)) // 2} or less."
+                f"A document behind another takes up to {longest} tokens, and the model reads {most}. Set max_tokens "
+                f"to {(most + len(front)) // 2} or less."
             )
         before = {name: [*front, *ids[context]] for name, context in contexts.items()}
         whole = {name: [*items, *ids[text_of_neighbour(name)]] for name, items in before.items()}
@@ -303,8 +304,8 @@ def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
             context = next((item for item in others if not _related(item, document)), None)
             if context is None:
                 raise ValueError(
-                    f"There is no document of another work to put before {document.doc_id!r}; the score codec needs two "
-                    "or more. Give more documents."
+                    f"There is no document of another work to put before {document.doc_id!r}; the score codec needs "
+                    "two or more. Give more documents."
                 )
             found[name_of_neighbour(document.doc_id, draw)] = context.doc_id
     return found

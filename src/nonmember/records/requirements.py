@@ -18,9 +18,9 @@ class Access(IntEnum):
     WEIGHTS = 4
 
 
-# Models: one that has not read the texts, several such, the target's base, one of its size, one that rephrases. Texts: unread of the
-# same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works, titles, a target
-# that follows instructions.
+# Models: one that has not read the texts, several such, the target's base, one of its size, one that rephrases. Texts:
+# unread of the same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works,
+# titles, a target that follows instructions.
 Input = Literal[
     "reference",
     "out_models",

@@ -1,4 +1,4 @@
-"""Likelihood against models that have not read the texts: LiRA (Carlini et al., 2022) and RMIA (Zarifzadeh et al., 2024).
+"""Likelihood against models that have not read the texts: LiRA (Carlini et al., 2022), RMIA (Zarifzadeh et al., 2024).
 
 s_M(d) is the mean log-probability per token of document d under model M, T the target, O_1 ... O_k the out-models.
 """

@@ -111,7 +111,8 @@ class Scoring(Checked):
         """Tokens of a document that are read."""
         if self.max_tokens is not None:
             return self.max_tokens
-        models = [item for item in (self.model, self.reference, *self.out_models) if item is not None and item.has_weights]
+        named = (self.model, self.reference, *self.out_models)
+        models = [item for item in named if item is not None and item.has_weights]
         return min(
             [self.most_tokens, *(most_readable(builder.get(item).model.config, self.most_tokens) for item in models)]
         )

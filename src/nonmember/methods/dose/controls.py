@@ -226,9 +226,8 @@ def unread_controls(controls: DoseControls, suspect: CorpusSpec, number: int | N
     """
     unread = [item for item in controls.models(suspect) if item.exposure.exposures == 0]
     if number is not None:
-        require_count(
-            number, 1, "number of out-models", at_most=len(unread), hint="So many controls have read nothing of the set."
-        )
+        hint = "So many controls have read nothing of the set."
+        require_count(number, 1, "number of out-models", at_most=len(unread), hint=hint)
     return tuple(item.model for item in sorted(unread, key=lambda item: item.related.exposures)[:number])
 
 
