@@ -290,7 +290,8 @@ CONTESTANTS = (
         methods.Codec,
         (),
         HELDOUT_FILE,
-        "style alone lowers the share, so compare it with that of the held-out text",
+        "texts that have little in common are not helped by one another either, so compare the share with that of the "
+        "held-out text",
     ),
     Contestant("kds", "KDS", methods.Kds, (), "", "a number for comparing sets of the same size"),
     Contestant(
