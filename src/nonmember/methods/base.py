@@ -123,9 +123,9 @@ class Roles:
         It is compared with the reference where the score does so, and behind the unseen text where it puts text before
         each document.
         """
-        beside = (self.reference, self.general)
-        others = {"prefix": self.unseen, "out_models": self.out_models}
-        return Scored(role, model or self.target, corpus, score, max_tokens, *beside, **others)
+        model = model or self.target
+        scored = Scored(role, model, corpus, score, max_tokens, self.reference, self.general, prefix=self.unseen)
+        return replace(scored, out_models=self.out_models)
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:

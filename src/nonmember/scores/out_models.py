@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp, ndtr
 
 from nonmember.checks import Number
@@ -41,6 +42,11 @@ def _out_models(inputs: ScoreInputs, score: Score) -> FloatArray:
     """[out-models, documents]."""
     tables = needed(inputs.out_models or None, "models that have not read the texts (out_models)", score)
     return log_likelihoods(inputs.tokens.doc_ids, tables)
+
+
+def _any_missing(outs: FloatArray) -> npt.NDArray[np.bool_]:
+    """[documents]"""
+    return np.asarray(np.isnan(outs).any(axis=0))
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class Lira(Score):
         sigma = self._sigma(gain, outs)
         z = np.divide(gain, sigma, out=np.full(len(gain), np.nan), where=sigma > 0)
         values = ndtr(z) if self.scale == "probability" else z
-        undefined = {NO_OUT: np.isnan(outs).any(axis=0), NO_SPREAD: ~(sigma > 0)}
+        undefined = {NO_OUT: _any_missing(outs), NO_SPREAD: ~(sigma > 0)}
         return scores_with_reasons(inputs.tokens, values, undefined, {"lira_at_one": int((values == 1).sum())})
 
     def _sigma(self, gain: FloatArray, outs: FloatArray) -> FloatArray:
@@ -128,7 +134,7 @@ class Rmia(Score):
         if not (others := np.sort(others[~np.isnan(others)])).size:
             raise ValueError(f"The score {self.name} compares with unread texts, and none has two tokens. Give others.")
         below = np.searchsorted(others, own - math.log(self.gamma), side="right") / len(others)
-        undefined = {NO_OUT: np.isnan(outs).any(axis=0)}
+        undefined = {NO_OUT: _any_missing(outs)}
         return scores_with_reasons(inputs.tokens, np.where(np.isnan(own), np.nan, below), undefined)
 
 

@@ -56,9 +56,16 @@ class ScoreTable:
 
         def scored_by(score: family.Score) -> family.DocumentScores:
             beside = (scoring.reference, scoring.general)
-            others = {"prefix": scoring.prefix, "out_models": scoring.out_models}
             measurement = Scored(
-                "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, **others
+                "model",
+                scoring.model,
+                scoring.corpus,
+                score,
+                limit,
+                *beside,
+                scored_text=True,
+                prefix=scoring.prefix,
+                out_models=scoring.out_models,
             )
             return _without(blank, measurement.scores(measurement.inputs(builder)))
 
