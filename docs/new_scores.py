@@ -1,6 +1,6 @@
 """The numbers of docs/studies/new_scores.md: WBC, LiRA, RMIA and CoDeC in the micro world, on sets of known readings.
 
-python docs/new_scores.py STORE NUMBERS.json      some 20 minutes on two cores; trainings are kept in STORE
+python docs/new_scores.py STORE NUMBERS.json      some 25 minutes on two cores; trainings are kept in STORE
 """
 
 from __future__ import annotations

@@ -37,3 +37,4 @@ def test_the_number_and_its_control():
     expected = {"heldout": 0.375, "less_heldout": 0.375, "auc": 5.5 / 6, "num_heldout": 2}
     assert outcome.details.to_json() == pytest.approx(expected)
     assert np.isnan(outcome.p_value)
+    assert outcome.warnings == ("Held-out text, the control: 0.375; only the difference, +0.375, counts.",)

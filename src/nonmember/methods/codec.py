@@ -73,15 +73,19 @@ class Codec(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """There is neither p-value nor interval."""
         suspect, heldout = (documents[group].values[TARGET] for group in (SUSPECT, HELDOUT))
+        share, control = float(suspect.mean()), float(heldout.mean())
         is_suspect = np.repeat([True, False], [len(suspect), len(heldout)])
         return TestOutcome(
-            statistic=float(suspect.mean()),
+            statistic=share,
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=CLAIM,
+            warnings=(
+                f"Held-out text, the control: {control:.3f}; only the difference, {share - control:+.3f}, counts.",
+            ),
             details=CodecDetails(
-                heldout=float(heldout.mean()),
-                less_heldout=float(suspect.mean() - heldout.mean()),
+                heldout=control,
+                less_heldout=share - control,
                 auc=roc_auc(np.concatenate([suspect, heldout]), is_suspect),
                 num_heldout=len(heldout),
             ),
