@@ -85,6 +85,7 @@ WORLDS_OF_SWEEP = {
     "dose_rivals": ["dose_study"],
     "dose_rivals_heldout": ["dose_study"],
     "arena": ["dose_study"],
+    "arena_out": ["dose_study"],
     "arena_sizes": ["dose_study"],
     "red_team": ["study"],
     "red_team_paraphrases": ["study"],

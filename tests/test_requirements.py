@@ -32,7 +32,7 @@ PRESETS = yaml.safe_load((ROOT / "conf/presets/scores.yaml").read_text())["score
 
 ABSENT = {
     # They have no test of their own, or rest on the results of others.
-    ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
+    ("method", "verifier"): {"auto", "blind", "codec", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
     # They conclude nothing, are forms of others, or run others.
     ("method", "advice"): {
         "auto",
@@ -45,8 +45,19 @@ ABSENT = {
         "rank_agreement",
         "rank_shift",
     },
-    # They need another pass than that over the texts as they are scored, or answers to questions.
-    ("score", "verifier"): {"AnswerProbability", "DcPdd", "GradNorm", "Neighbourhood", "Recall", "Rolling"},
+    # They need more than one pass over the texts, answers to questions, the order of tokens, or further models.
+    ("score", "verifier"): {
+        "AnswerProbability",
+        "Codec",
+        "DcPdd",
+        "GradNorm",
+        "Lira",
+        "Neighbourhood",
+        "Recall",
+        "Rmia",
+        "Rolling",
+        "Wbc",
+    },
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
@@ -54,6 +65,7 @@ ABSENT = {
 }
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
     "reference": ("reference",),
+    "out_models": ("out_models.paths",),
     "base": ("method.controls.base", "method.controls.stand_in", "reference"),
     "stand_in": ("method.controls.base", "method.controls.stand_in"),
     "rephraser": ("method.rephraser", "method.paraphraser"),
@@ -115,4 +127,8 @@ def test_the_passes_of_a_score_follow_from_what_it_observes():
         "recall(10)": 12,
         "grad_norm(max)": 3,
         "neighbourhood(5)": 6,
+        "wbc(2-40)": 2,
+        "lira": 5,  # four out-models
+        "rmia": 10,
+        "codec(5)": 11,
     }

@@ -42,7 +42,7 @@ from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
 from nonmember.corpora.views import NearDuplicates, RandomNeighbours, Viewed
 from nonmember.models.kinds.changed import RoundedWeights
-from nonmember.observations.scored import BehindPrefix, Gradients
+from nonmember.observations.scored import BehindAnother, BehindPrefix, Gradients
 from nonmember.observations.weights import WeightChange
 from nonmember.training import Trained
 
@@ -71,6 +71,7 @@ SPECS: dict[str, Spec[Any]] = {
     "rounded": ROUNDED,
     "gradients": Gradients(SCRATCH, SUSPECT, 64),
     "behind_prefix": BehindPrefix(SCRATCH, SUSPECT, GENERAL, 2, 64),
+    "behind_another": BehindAnother(SCRATCH, SUSPECT, 2, 64),
     "weight_change": WeightChange(ROUNDED, SCRATCH),
 }
 ROWS = '{"id": "a", "text": "moss fern"}\n{"id": "b", "text": "reed pine"}\n'

@@ -7,6 +7,7 @@ at 05e5efd and gradnorm.py at 576339b.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,9 @@ from nonmember.corpora.views import RandomNeighbours
 from nonmember.models import Access
 from nonmember.models.neighbours import DROPPED, MaskedNeighbours
 from nonmember.observations import Scored, access_of
-from nonmember.observations.scored import shots_that_fit
+from nonmember.observations.scored import contexts_of, shots_that_fit
 from nonmember.records.neighbours import text_of_neighbour
-from nonmember.scores import GradNorm, Neighbourhood, Recall
+from nonmember.scores import Codec, GradNorm, Neighbourhood, Recall
 from tiny_bert import WORDS, save_bert, tokenizer_of
 
 MODEL = tiny.scratch(3)
@@ -194,3 +195,41 @@ def test_a_folder_that_holds_no_masked_model(tmp_path: Path, shop):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="empty"):
         shop.get(MaskedNeighbours(SOME, 5, str(tmp_path / "empty")))
+
+
+# CoDeC ----------------------------------------------------------------------------------------------------------------
+
+
+def test_codec_is_the_share_of_contexts_that_lower_the_likelihood(shop):
+    corpus = tiny.texts(*tiny.random_texts(8, seed=4))
+    loaded, contexts = shop.get(MODEL), contexts_of(corpus.documents, 3)
+    ids = {document.doc_id: loaded.tokenizer(document.text)["input_ids"] for document in corpus.documents}
+    expected = {name: [] for name in ids}
+    for name, context in contexts.items():
+        own = ids[text_of_neighbour(name)]  # its first token has no likelihood alone
+        behind = log_likelihood(loaded.model, own[1:], [*ids[context], own[0]])
+        expected[text_of_neighbour(name)].append(behind < log_likelihood(loaded.model, own))
+    found = scores(shop, Codec(3), corpus)
+    assert found == pytest.approx([np.mean(item) for item in expected.values()])
+    assert 0 < found.mean() < 1, "else this shows little"
+
+
+def test_contexts_are_other_documents_in_an_order_of_their_own():
+    documents = tiny.texts(*tiny.random_texts(9, seed=4)).documents
+    contexts = contexts_of(documents, 4)
+    assert all(text_of_neighbour(name) != context for name, context in contexts.items())
+    assert contexts == contexts_of(tuple(reversed(documents)), 4)
+    of_first = {context for name, context in contexts.items() if text_of_neighbour(name) == "d0"}
+    assert len(of_first) > 1, "drawn anew"
+    works = tuple(replace(item, cluster_id=f"work{index % 2}") for index, item in enumerate(documents))
+    assert all(int(name[1]) % 2 != int(context[1]) % 2 for name, context in contexts_of(works, 2).items())
+
+
+def test_contexts_that_cannot_be(shop):
+    long = tiny.texts("moss fern " * 200, "reed pine " * 200)
+    with pytest.raises(ValueError, match=r"takes up to 200 tokens, and the model reads 128\. Set max_tokens to 64 or"):
+        Codec(1)(Scored("target", MODEL, long, Codec(1), 100).inputs(shop))
+    with pytest.raises(ValueError, match="no document of another work to put before 'd0'"):
+        contexts_of(tiny.texts("moss fern", "moss fern").documents, 1)
+    with pytest.raises(ValueError, match="num_contexts must be a whole number"):
+        Codec(0)

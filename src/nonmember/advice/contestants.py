@@ -39,6 +39,7 @@ NEEDS: Mapping[Input, Need] = {  # but general text, which most can get
     item.name: item  # type: ignore[misc]
     for item in (
         Need("reference", "a reference model that has certainly not read the texts"),
+        Need("out_models", "several models that have certainly not read the texts"),
         Need("base", "the target's base model, which has not read the texts"),
         Need("stand_in", "another model of the target's size that has not read the texts"),
         SAME_KIND,
@@ -292,6 +293,15 @@ CONTESTANTS = (
         (),
         f"{HELDOUT_FILE} data.unseen.path=FILE",
         "it ranks documents; its AUC can be computed only where membership is known",
+    ),
+    Contestant(
+        "codec",
+        "CoDeC",
+        methods.Codec,
+        (),
+        HELDOUT_FILE,
+        "texts that have little in common are not helped by one another either, so compare the share with that of the "
+        "held-out text",
     ),
     Contestant("kds", "KDS", methods.Kds, (), "", "a number for comparing sets of the same size"),
     Contestant(

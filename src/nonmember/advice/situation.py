@@ -37,8 +37,9 @@ class Situation(Checked):
     read, such as other pages of the same documentation.   known_read: whether there is text that the target is known to
     have read.
 
-    reference: a model that has certainly not read the texts.   base: the model that the target was continued from is at
-    hand (`fine_tuned` says that there is one).   stand_in: another model of the target's size that has not read them.
+    reference: a model that has certainly not read the texts.   out_models: several such.   base: the model that the
+    target was continued from is at hand (`fine_tuned` says that there is one).   stand_in: another model of the
+    target's size that has not read them.
 
     order: the texts are a file in its public order.   works: they are passages of works (books, papers).   titles: each
     has a title or the name of what it is about.   follows: the target follows instructions.   canaries: some were
@@ -56,6 +57,7 @@ class Situation(Checked):
     related: bool = False
     known_read: bool = False
     reference: bool = False
+    out_models: bool = False
     base: bool = False
     fine_tuned: bool = False
     stand_in: bool = False
@@ -97,6 +99,7 @@ class Situation(Checked):
             "related": "related text that the model may have read",
             "known_read": "text that the model is known to have read",
             "reference": "a reference model that has not read them",
+            "out_models": "several models that have not read them",
             "base": "the target's base model",
             "stand_in": "another model of the target's size that has not read them",
             "order": "the public order of the file",

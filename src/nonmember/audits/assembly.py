@@ -63,7 +63,8 @@ def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -
     method, models = audit.method, audit.models
     settings = settings_of_method(method)
     claim, null_hypothesis = method.hypothesis(settings)
-    uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or audit.compared_with()
+    roles = models.keys() | audit.compared_with().keys()
+    uses_reference = not roles.isdisjoint(("reference", "distilled", "control"))
     exposures = Exposures(builder, audit.suspect)
     return Question(
         method=method.name,

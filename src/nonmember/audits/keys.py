@@ -22,8 +22,7 @@ FORMAT = 1  # raise it when a change of code moves results
 def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
     """Hashes of what the store calls the models and corpora, by role and group; `audit` is the hash of all of it."""
     keys = {role: key_hash(model.key(builder)) for role, model in audit.models.items()}
-    if reference := audit.compared_with():
-        keys["reference"] = key_hash(reference.key(builder))
+    keys |= {role: key_hash(model.key(builder)) for role, model in audit.compared_with().items()}
     for name, group in audit.groups.items():
         keys["corpus" if name == SUSPECT else name] = group.corpus.fingerprint(builder)
         keys |= {other: key_hash(corpus.key(builder)) for other, corpus in other_corpora(group).items()}
@@ -49,9 +48,7 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
 
 def sources(audit: Audit, builder: Builder) -> dict[str, str]:
     """For the result: where the first weights of each role's model were read, if they were."""
-    models = dict(audit.models)
-    if reference := audit.compared_with():
-        models["reference"] = reference
+    models = {**audit.models, **audit.compared_with()}
     read = {role: model.source(builder) for role, model in models.items()}
     return {role: source for role, source in read.items() if source}
 

@@ -23,6 +23,7 @@ class Audit:
     corpus_label: how people call the suspect set.   general: text disjoint from it, where DC-PDD counts tokens.
     heldout: certainly unseen text of the same kind, read by the methods that compare.   unseen: further such text, on
     which some methods tune the target.
+    out_models: further models that have not read the texts, which LiRA and RMIA compare with.
     obstacle: what was found to stand in the way of a distilled reference.
     max_layout_auc: how well suspect and held-out text may be told apart by layout alone; None: not looked at.
     scored_text: texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
@@ -49,6 +50,7 @@ class Audit:
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     obstacle: str = ""
     page_text: bool = False
+    out_models: tuple[ModelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         for role, model in (("target", self.target), ("reference", self.reference)):
@@ -65,9 +67,8 @@ class Audit:
 
     @cached_property
     def roles(self) -> Roles:
-        return Roles(
-            self.target, self.reference, self.suspect, self.seed, self.heldout, self.unseen, self.general, self.obstacle
-        )
+        models, texts = (self.target, self.reference), (self.heldout, self.unseen, self.general)
+        return Roles(*models, self.suspect, self.seed, *texts, self.obstacle, tuple(self.out_models))
 
     @cached_property
     def groups(self) -> dict[str, DocumentGroup]:
@@ -90,9 +91,9 @@ class Audit:
         """How people call the documents, by group."""
         return {SUSPECT: self.corpus_label, HELDOUT: self.heldout_label or "", UNSEEN: self.unseen_label or ""}
 
-    def compared_with(self) -> ModelSpec | None:
-        """The reference model of scores that compare with one."""
-        return next((model for item in self.measurements for model in item.compared_with()), None)
+    def compared_with(self) -> dict[str, ModelSpec]:
+        """The models that scores compare with, by role."""
+        return {role: model for item in self.measurements for role, model in item.compared_with().items()}
 
 
 def _with_scored_text(group: DocumentGroup) -> DocumentGroup:

@@ -68,9 +68,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         seconds=round(time.monotonic() - started, 3),
         commit=commit(),
         sources=sources(audit, builder),
-        tokens=tokens_read(
-            {**audit.models, **({"reference": other} if (other := audit.compared_with()) else {})}, builder
-        ),
+        tokens=tokens_read({**audit.models, **audit.compared_with()}, builder),
     )
     result = result_of(audit, measured, outcome, builder, provenance, cell=folder.name)
     texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}

@@ -34,4 +34,4 @@ def specs_in(node: Any, seen: dict[int, Any] | None = None) -> Iterator[Any]:
 
 def _used(scored: Scored) -> list[Any]:
     compared, further = scored.compared_with(), scored.further_corpora()
-    return [scored.model, scored.corpus, scored.score, *compared, scored.general(), *further.values()]
+    return [scored.model, scored.corpus, scored.score, *compared.values(), scored.general(), *further.values()]

@@ -28,6 +28,7 @@ def warnings_about(
     yield from _tokenizer_warnings(audit, builder)
     yield from _health_warnings(health.training, audit.models)
     yield from _unseen_warnings(audit, builder)
+    yield from _out_model_warnings(audit, builder)
     yield from _failed_warnings(measured)
     yield from answers.warnings_about(rows)
     yield from builder.warnings()
@@ -103,3 +104,13 @@ def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     for corpus, what in ((audit.unseen, "that it is tuned on"), (audit.heldout, "given as non-members")):
         if corpus is not None and truth_about(builder, audit.target, corpus) == "member":
             yield f"The target has read the documents {what}."
+
+
+def _out_model_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
+    """Of models that were given as unread and are not, as far as recipes tell."""
+    texts = {name: group.corpus for name, group in audit.groups.items()}
+    for role, model in audit.compared_with().items():
+        if role == "reference":
+            continue
+        if read := [name for name, corpus in texts.items() if truth_about(builder, model, corpus) == "member"]:
+            yield f"The out-model {model.readable} has read documents of: {', '.join(read)}. Leave it out."

@@ -38,6 +38,7 @@ def build_audit(config: DictConfig) -> Audit:
         data={str(name): value for name, value in config.data.items() if _is_plain(value) and name != "world"}
         | _cleaning(config),
         page_text=bool(config.get("page_text")),
+        out_models=tuple(build(config.get("out_models")) or ()),
     )
 
 

@@ -134,7 +134,7 @@ def marks_in(node: Any, seen: dict[int, Any] | None = None) -> Iterator[str]:
         case Mapping():
             yield from marks_in(list(node.values()), seen)
         case Scored():
-            beside = [*node.compared_with(), node.general(), *node.further_corpora().values()]
+            beside = [*node.compared_with().values(), node.general(), *node.further_corpora().values()]
             yield from marks_in([node.model, node.corpus, *beside], seen)
         case list() | tuple():
             for item in node:

@@ -71,6 +71,7 @@ class AuditConfig:
     seal: str | None = None
     target: Any = MISSING
     reference: Any = MISSING
+    out_models: Any = None
     data: Any = MISSING
     method: Any = MISSING
     trainer: Any = MISSING
@@ -111,8 +112,13 @@ class ScoreConfig:
     recall: Any = MISSING
     neighbourhood: Any = MISSING
     grad_norm: Any = MISSING
+    wbc: Any = MISSING
+    lira: Any = MISSING
+    rmia: Any = MISSING
+    codec: Any = MISSING
     export: str | None = None
     target: Any = MISSING
+    out_models: Any = None
     data: Any = MISSING
     trainer: Any = MISSING
     asking: Any = MISSING

@@ -69,6 +69,7 @@ def scoring_of(config: DictConfig) -> Scoring:
     check_settings(config)
     scores = names_of_scores(config.scores)
     model, reference, corpus, dc_pdd = map(build, (config.target, config.reference, config.data.corpus, config.dc_pdd))
+    out_models = tuple(build(config.out_models) or ())
     general, prefix = (build(corpus_of(config[name])) for name in ("general", "prefix"))
     scoring = Scoring(
         model,
@@ -86,9 +87,10 @@ def scoring_of(config: DictConfig) -> Scoring:
         further={name: build(config[name]) for name in FURTHER if name in scores},
         settings={"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {},
         parts=build(config.parts),
+        out_models=out_models,
     )
     check_tokens(config, model, reference)
-    check_places(model, reference, corpus, general, prefix)
+    check_places(model, reference, *out_models, corpus, general, prefix)
     return scoring
 
 

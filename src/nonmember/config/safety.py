@@ -40,6 +40,8 @@ OWN = ("nonmember", "nonmember_papers")
 PASSIVE = ("LearningRateMonitor", "ModelCheckpoint", "DeviceStatsMonitor", "RichModelSummary", "ModelSummary")
 FURTHER = (
     "nonmember.training.planting.planted",
+    "nonmember.models.named",
+    "nonmember.methods.dose.controls.unread_controls",
     "nonmember.runtime.compute.lightning_trainer",
     "lightning.Trainer",  # in a user's own YAML
     "lightning.pytorch.strategies.ModelParallelStrategy",

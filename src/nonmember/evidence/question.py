@@ -38,9 +38,8 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
         "seed": audit.seed,
         "truth": audit.truth,
     }
-    recipes = {role: dict(model.key(builder)) for role, model in audit.models.items()}
-    if reference := audit.compared_with():
-        recipes["reference"] = dict(reference.key(builder))
+    models = {**audit.models, **audit.compared_with()}
+    recipes = {role: dict(model.key(builder)) for role, model in models.items()}
     asked = {
         "cell": cell,
         "audit": keys["audit"],

@@ -20,6 +20,7 @@ from nonmember.methods.base import (
 from nonmember.methods.blind import Blind
 from nonmember.methods.canary import CanaryTest
 from nonmember.methods.clearance.clearance import Clearance
+from nonmember.methods.codec import Codec
 from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
@@ -45,6 +46,7 @@ __all__ = [
     "Blind",
     "CanaryTest",
     "Clearance",
+    "Codec",
     "Decop",
     "DecopBaselines",
     "DifferenceInDifferences",

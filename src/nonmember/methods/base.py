@@ -102,6 +102,7 @@ class Roles:
         unseen: Further such text, for methods that tune the target on it.
         general: Disjoint text of any kind, for gates and where DC-PDD counts.
         obstacle: Why no distilled reference is worth making; empty where there is no reason.
+        out_models: Further models that have not read the texts, for scores that compare with several.
     """
 
     target: ModelSpec
@@ -112,6 +113,7 @@ class Roles:
     unseen: CorpusSpec | None = None
     general: CorpusSpec | None = None
     obstacle: str = ""
+    out_models: tuple[ModelSpec, ...] = ()
 
     def scored(
         self, score: Score, corpus: CorpusSpec, max_tokens: int, role: str = "target", model: ModelSpec | None = None
@@ -121,8 +123,9 @@ class Roles:
         It is compared with the reference where the score does so, and behind the unseen text where it puts text before
         each document.
         """
-        beside = (self.reference, self.general)
-        return Scored(role, model or self.target, corpus, score, max_tokens, *beside, prefix=self.unseen)
+        model = model or self.target
+        scored = Scored(role, model, corpus, score, max_tokens, self.reference, self.general, prefix=self.unseen)
+        return replace(scored, out_models=self.out_models)
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:

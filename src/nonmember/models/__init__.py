@@ -3,7 +3,7 @@
 from nonmember.models.base import ModelSpec, Whole, label_of
 from nonmember.models.kinds.changed import Noised, PerturbedOutputs, RoundedWeights
 from nonmember.models.kinds.in_memory import InMemory
-from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained
+from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained, named
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
 from nonmember.records.requirements import Access
 
@@ -21,4 +21,5 @@ __all__ = [
     "TrainedTokenizer",
     "Whole",
     "label_of",
+    "named",
 ]

@@ -151,9 +151,9 @@ class Measurement(ABC):
         """What it will get from the builder, as far as that is known before documents are read."""
         return (self,) if isinstance(self, Spec) else ()
 
-    def compared_with(self) -> Iterable[ModelSpec]:
-        """Further models whose observations the values depend on: their keys are part of the audit's."""
-        return ()
+    def compared_with(self) -> Mapping[str, ModelSpec]:
+        """Further models, by role, whose observations the values depend on: their keys are part of the audit's."""
+        return {}
 
     def counted_by(self) -> Iterable[ModelSpec]:
         """Models in whose tokens something is counted."""

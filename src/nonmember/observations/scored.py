@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -11,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
 from nonmember.models.reading import Read
-from nonmember.observations.base import Measured, Measurement, Observation, texts_of
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of, texts_of
 from nonmember.observations.documents import Gradients
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
-from nonmember.records import TokenTable
+from nonmember.records import Document, TokenTable
+from nonmember.records.neighbours import name_of_neighbour, text_of_neighbour
 from nonmember.records.requirements import Access
 from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores, Score, ScoreInputs
@@ -35,7 +38,8 @@ class Scored(Measurement):
     max_tokens: documents are cut to so many ids.   reference: the model that scores such as ref_ratio compare with.
     counted_in: general text in which DC-PDD counts tokens.   scored_text: a score that reads texts (zlib) is given them
     as far as the model reads them, and not whole.   prefix: texts that the model has certainly not read, which ReCaLL
-    puts before each document.
+    puts before each document and RMIA ranks it among.   out_models: have not read the documents; one of them that is
+    the model itself is left out.
     """
 
     role: str
@@ -47,19 +51,23 @@ class Scored(Measurement):
     counted_in: CorpusSpec | None = None
     scored_text: bool = False
     prefix: CorpusSpec | None = None
+    out_models: tuple[ModelSpec, ...] = ()
 
     @property
     def access(self) -> Access:
         return access_of(self.score)
 
-    def compared_with(self) -> Iterable[ModelSpec]:
-        return (self.reference,) if self.score.needs_reference and self.reference is not None else ()
+    def compared_with(self) -> Mapping[str, ModelSpec]:
+        found = {"reference": self.reference} if self.score.needs_reference and self.reference is not None else {}
+        if self.score.needs_out_models:
+            found |= {f"out-model-{index}": model for index, model in enumerate(self.out_models) if model != self.model}
+        return found
 
     def needs(self) -> Iterable[Spec[Any]]:
-        return self.observations().values()
+        return [*self.observations().values(), *chain.from_iterable(self._of_out_models().values())]
 
     def observations(self) -> dict[str, Spec[Any]]:
-        """What is observed for the score, by the field of `ScoreInputs` that it fills."""
+        """What is observed for the score, by the field of `ScoreInputs` that it fills, but for the out-models."""
         score, model, corpus, limit = self.score, self.model, self.corpus, self.max_tokens
         if score.asks is not None:
             return {"tokens": AnswerProbabilities(model, corpus, score.asks, limit)}
@@ -67,21 +75,38 @@ class Scored(Measurement):
             return {"tokens": WholeTexts(model, corpus)}
         views = [TokenStatistics(model, corpus, view, limit) for view in score.views]
         specs: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
-        for reference in self.compared_with():
-            specs["reference"] = TokenStatistics(reference, corpus, "original", limit)
+        if score.needs_reference and self.reference is not None:
+            specs["reference"] = TokenStatistics(self.reference, corpus, "original", limit)
         if score.neighbours is not None:
             specs["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
         if score.shots and self.prefix is not None:
             specs["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
+        if score.needs_population and self.prefix is not None:
+            specs["population"] = TokenStatistics(model, self.prefix, "original", limit)
+        if score.contexts:
+            specs["behind_another"] = BehindAnother(model, corpus, score.contexts, limit)
         if score.needs_gradients:
             specs["gradients"] = Gradients(model, corpus, limit)
         return specs
+
+    def _of_out_models(self) -> dict[str, list[Spec[Any]]]:
+        """As `observations`, a list for each field."""
+        if not self.score.needs_out_models:
+            return {}
+        models = [model for model in self.out_models if model != self.model]
+        corpora = {"out_models": self.corpus}
+        if self.score.needs_population and self.prefix is not None:
+            corpora["population_out_models"] = self.prefix
+        return {
+            field: [TokenStatistics(model, corpus, "original", self.max_tokens) for model in models]
+            for field, corpus in corpora.items()
+        }
 
     def general(self) -> CorpusSpec | None:
         return self.counted_in if self.score.needs_counts else None
 
     def further_corpora(self) -> Mapping[str, CorpusSpec]:
-        return {"prefix": self.prefix} if self.score.shots and self.prefix is not None else {}
+        return {"prefix": self.prefix} if "unseen" in self.score.requirements.inputs and self.prefix is not None else {}
 
     def measure(self, builder: Builder) -> Measured:
         inputs = self.inputs(builder)
@@ -117,7 +142,18 @@ class Scored(Measurement):
                 f"The score {self.score.name} reads unread texts before each document; name them: data.unseen in an "
                 "audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
             )
+        if self.score.needs_population and self.prefix is None:
+            raise ValueError(
+                f"The score {self.score.name} ranks documents among unread texts of their kind; name them: data.unseen "
+                "in an audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
+            )
+        if self.score.needs_out_models and all(model == self.model for model in self.out_models):
+            raise ValueError(
+                f"The score {self.score.name} compares with other models that have not read the documents; name them: "
+                "out_models=named out_models.paths=[FOLDER,FOLDER], or out_models=controls for those of the dose meter."
+            )
         observed = {field: builder.get(spec) for field, spec in self.observations().items()}
+        observed |= {field: tuple(map(builder.get, specs)) for field, specs in self._of_out_models().items()}
         counts = None
         if self.score.needs_counts and self.counted_in is not None:
             limit = getattr(self.score, "max_counted_tokens", None)
@@ -165,7 +201,6 @@ class BehindPrefix(Observation[TokenTable]):
         from nonmember.models.encoding import encode_pieces
         from nonmember.models.reading import position_limit
         from nonmember.models.tokenizing import naming
-        from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)
         own = set(texts_of(documents))
@@ -178,17 +213,108 @@ class BehindPrefix(Observation[TokenTable]):
         most = position_limit(loaded.model.config)
         kept = shots_that_fit(front, pieces[: len(shots)], max(map(len, texts)), most)
         before = [*front, *chain.from_iterable(kept)]
-        whole = [[*before, *ids] if len(ids) > 1 else [] for ids in texts]  # a text of one token has no loss alone
-        return observe(
-            builder.model_for_trainer(loaded.model),
-            dict(zip(documents.doc_ids, whole, strict=True)),
-            folder,
-            builder.compute.trainer,
-            num_context=len(before),
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"observing {self.model.readable} behind {len(kept)} texts",
-        )
+        whole = {  # a text of one token has no loss alone
+            doc_id: [*before, *ids] if len(ids) > 1 else []
+            for doc_id, ids in zip(documents.doc_ids, texts, strict=True)
+        }
+        what = f"observing {self.model.readable} behind {len(kept)} texts"
+        return _observe_behind(builder, loaded, folder, whole, dict.fromkeys(whole, len(before)), what)
+
+
+def _observe_behind(
+    builder: Builder,
+    loaded: LoadedModel,
+    folder: Path,
+    token_ids: Mapping[str, Sequence[int]],
+    num_context: Mapping[str, int],
+    description: str,
+) -> Any:
+    """num_context: how many ids at the beginning are read and not scored."""
+    from nonmember.observations.passes.tokens import observe
+
+    return observe(
+        builder.model_for_trainer(loaded.model),
+        token_ids,
+        folder,
+        builder.compute.trainer,
+        num_context=num_context,
+        max_batch_tokens=builder.compute.max_batch_tokens,
+        block_bytes=builder.compute.block_mib * MIB,
+        description=description,
+    )
+
+
+@dataclass(frozen=True)
+class BehindAnother(Observation[TokenTable]):
+    """One row for each token that is scored of a document alone, behind another one of the corpus, which is cut alike;
+    for `num_contexts` other ones, one at a time. Pairs are named by `name_of_neighbour`.
+
+    Texts are joined as in `BehindPrefix`. Raises ValueError where there are not two documents, or where the two longest
+    do not fit into what the model reads.
+    """
+
+    num_contexts: int
+    max_tokens: int
+
+    suffix = "behind-another"
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"behind_another": self.num_contexts, "max_tokens": self.max_tokens}
+
+    def load(self, builder: Builder, entry: Entry) -> TokenTable:
+        contexts = contexts_of(builder.get(self.corpus).documents, self.num_contexts)
+        return TokenTable.load(parts_of(entry), list(contexts))
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_pieces
+        from nonmember.models.reading import position_limit
+        from nonmember.models.tokenizing import naming
+
+        documents = builder.get(self.corpus)
+        contexts = contexts_of(documents.documents, self.num_contexts)
+        with naming(documents.doc_ids):
+            front, pieces = encode_pieces(loaded.tokenizer, texts_of(documents))
+        room = self.max_tokens - len(front)
+        ids = {doc_id: piece[:room] for doc_id, piece in zip(documents.doc_ids, pieces, strict=True)}
+        most = position_limit(loaded.model.config)
+        longest = len(front) + sum(sorted(map(len, ids.values()))[-2:])
+        if most is not None and longest > most:
+            raise ValueError(
+                f"A document behind another takes up to {longest} tokens, and the model reads {most}. Set max_tokens "
+                f"to {(most + len(front)) // 2} or less."
+            )
+        before = {name: [*front, *ids[context]] for name, context in contexts.items()}
+        whole = {name: [*items, *ids[text_of_neighbour(name)]] for name, items in before.items()}
+        unscored = 0 if front else 1  # alone the first token has nothing before it
+        num_context = {name: len(items) + unscored for name, items in before.items()}
+        what = f"observing {self.model.readable} behind {self.num_contexts} other documents each"
+        return _observe_behind(builder, loaded, folder, whole, num_context, what)
+
+    def expected_tokens(self, builder: Builder) -> int | None:
+        alone = super().expected_tokens(builder)
+        return None if alone is None else 2 * self.num_contexts * alone
+
+
+def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
+    """Name of a pair -> the document that stands before it: the next one in an order that depends on the ids alone,
+    drawn anew for every pair of a document, and of another cluster where documents have clusters."""
+    found: dict[str, str] = {}
+    for draw in range(number):
+        order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}/{item.doc_id}".encode()).digest())
+        for index, document in enumerate(order):
+            others = (order[(index + step) % len(order)] for step in range(1, len(order)))
+            context = next((item for item in others if not _related(item, document)), None)
+            if context is None:
+                raise ValueError(
+                    f"There is no document of another work to put before {document.doc_id!r}; the score codec needs "
+                    "two or more. Give more documents."
+                )
+            found[name_of_neighbour(document.doc_id, draw)] = context.doc_id
+    return found
+
+
+def _related(item: Document, other: Document) -> bool:
+    return item.text == other.text or bool(item.cluster_id and item.cluster_id == other.cluster_id)
 
 
 def shots_that_fit(

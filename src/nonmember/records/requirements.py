@@ -18,11 +18,12 @@ class Access(IntEnum):
     WEIGHTS = 4
 
 
-# Models: one that has not read the texts, the target's base, one of its size, one that rephrases. Texts: unread of the
-# same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works, titles, a target
-# that follows instructions, canaries planted before the texts were published.
+# Models: one that has not read the texts, several such, the target's base, one of its size, one that rephrases. Texts:
+# unread of the same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works,
+# titles, a target that follows instructions, canaries planted before the texts were published.
 Input = Literal[
     "reference",
+    "out_models",
     "base",
     "stand_in",
     "rephraser",

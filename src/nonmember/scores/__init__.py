@@ -1,7 +1,8 @@
 """Membership scores: one number per document. Higher = more likely a member.
 
 Functions take plain arrays (`min_k_plus_plus(log_probs, means, stds, k=0.2)`); classes are the same scores as audits
-use them, of token tables. Every score needs only log-probabilities of given texts, except Min-K%++, which needs the
+use them, of token tables. Every score needs only log-probabilities of given texts (of
+several models: WBC, LiRA, RMIA), except Min-K%++, which needs the
 mean and standard deviation of log p under the model's own distribution, and GradNorm, which needs gradients of the
 loss. Pure numpy.
 """
@@ -26,13 +27,16 @@ from nonmember.scores.functions import (
 )
 from nonmember.scores.gradients import GradNorm
 from nonmember.scores.likelihood import Loss, Perplexity, TopLoss
+from nonmember.scores.out_models import Lira, Rmia
 from nonmember.scores.relative import (
+    Codec,
     Lowercase,
     Neighbourhood,
     Perturbed,
     Recall,
     ReferenceDifference,
     ReferenceRatio,
+    Wbc,
     Zlib,
 )
 from nonmember.scores.rolling import Rolling
@@ -40,9 +44,11 @@ from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 __all__ = [
     "AnswerProbability",
+    "Codec",
     "DcPdd",
     "DocumentScores",
     "GradNorm",
+    "Lira",
     "Loss",
     "Lowercase",
     "MaxK",
@@ -54,10 +60,12 @@ __all__ = [
     "Recall",
     "ReferenceDifference",
     "ReferenceRatio",
+    "Rmia",
     "Rolling",
     "Score",
     "ScoreInputs",
     "TopLoss",
+    "Wbc",
     "Zlib",
     "dc_pdd",
     "loss",

@@ -21,6 +21,8 @@ from nonmember.records.requirements import Access, Input, Requirements
 SMALLEST_NLL = 1e-8
 SMALL_NLL = "the target's negative log-likelihood is 1e-8 or less, too small to divide by"
 
+USUAL_OUT_MODELS = 4  # as many as costs are reckoned for; the dose meter has two to four controls that read nothing
+
 NO_TOKENS = "no scored token: the text has fewer than two tokens"
 
 
@@ -40,6 +42,10 @@ class ScoreInputs:
         neighbours: The target on several changed versions of each text, named by `name_of_neighbour`.
         behind_prefix: The target on the texts behind unread ones, all of their tokens.
         gradients: Norms of the gradients of the target's loss.
+        out_models: Models that have not read the texts, on the original texts.
+        population: The target on other texts of the same kind that it has not read.
+        population_out_models: The out-models on these, in the order of `out_models`.
+        behind_another: The target on each text behind others of the corpus, named by `name_of_neighbour`.
     """
 
     tokens: TokenTable
@@ -50,6 +56,10 @@ class ScoreInputs:
     neighbours: TokenTable | None = None
     behind_prefix: TokenTable | None = None
     gradients: GradientNorms | None = None
+    out_models: Sequence[TokenTable] = ()
+    population: TokenTable | None = None
+    population_out_models: Sequence[TokenTable] = ()
+    behind_another: TokenTable | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,8 @@ class Score(Checked, ABC):
     needs_distribution: ClassVar[bool] = False  # mean or std of `ScoreInputs.tokens`
     needs_gradients: ClassVar[bool] = False
     reads_whole: ClassVar[bool] = False  # `ScoreInputs.tokens` are of whole texts behind a prefix token, not of a view
+    needs_out_models: ClassVar[bool] = False
+    needs_population: ClassVar[bool] = False  # other unread texts, read by the out-models too
 
     @property
     @abstractmethod
@@ -103,15 +115,24 @@ class Score(Checked, ABC):
         return 0
 
     @property
+    def contexts(self) -> int:
+        """Behind how many other texts of the corpus each text is read, one at a time; 0: none."""
+        return 0
+
+    @property
     def requirements(self) -> Requirements:
         """What it needs, as its other properties declare it."""
         needs: dict[Input, bool] = {
             "reference": self.needs_reference,
+            "out_models": self.needs_out_models,
             "general": self.needs_counts,
-            "unseen": self.shots > 0,
+            "unseen": self.shots > 0 or self.needs_population,
         }
         passes = len(self.views) + self.needs_reference + 2 * self.needs_gradients  # forwards and backwards
+        passes += USUAL_OUT_MODELS * self.needs_out_models
+        passes *= 1 + self.needs_population
         passes += self.shots + 1 if self.shots else 0  # the unread texts are read again before each text
+        passes += 2 * self.contexts
         passes += self.neighbours.number if self.neighbours else 0
         inputs = tuple(name for name, is_needed in needs.items() if is_needed)
         return Requirements(self._access, inputs=inputs, passes=passes)
@@ -120,14 +141,15 @@ class Score(Checked, ABC):
     def _access(self) -> Access:
         if self.asks is not None:
             return Access.TOP_LOGPROBS
-        if self.needs_counts or self.shots or self.needs_gradients:
+        if self.needs_counts or self.shots or self.contexts or self.needs_gradients:
             return Access.WEIGHTS  # its tokenizer, or its gradients
         return Access.FULL_LOGITS if self.needs_distribution else Access.PROMPT_LOGPROBS
 
     @property
     def needs_more_passes(self) -> bool:
         """Whether other things are observed than the texts and views of them."""
-        return self.needs_gradients or self.reads_whole or self.shots > 0 or self.neighbours is not None
+        extra = (self.needs_gradients, self.reads_whole, self.needs_out_models, self.shots, self.contexts)
+        return any(extra) or self.neighbours is not None
 
     @abstractmethod
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:

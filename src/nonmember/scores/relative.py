@@ -75,6 +75,68 @@ class ReferenceRatio(Score):
         return scores_with_reasons(tokens, ratio(nll_reference, nll_target), undefined)
 
 
+OTHER_TOKENS = "target and reference cut the text into different tokens"
+
+
+@dataclass(frozen=True)
+class Wbc(Score):
+    """Window-based comparison: of all windows of w tokens the share whose summed loss is lower under the target than
+    under the reference (ties count half), mean over widths w in a geometric series.
+
+    Votes instead of a mean: a few tokens of enormous gain decide no more than their own windows. Widths beyond the
+    text's length are left out.
+
+    Attributes:
+        narrowest: Tokens.
+        widest: Tokens.
+        num_widths: Of the series, rounded to whole tokens, each once.
+
+    Raises:
+        ValueError: For settings out of range.
+
+    Source: Chen et al., 2026 (arXiv 2601.02751).
+    """
+
+    narrowest: Annotated[int, Count(1)] = 2
+    widest: Annotated[int, Count(1)] = 40
+    num_widths: Annotated[int, Count(1, 1000)] = 10
+
+    needs_reference: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.widest < self.narrowest:
+            raise ValueError(f"widest must be at least narrowest, {self.narrowest} tokens; got {self.widest}.")
+
+    @property
+    def name(self) -> str:
+        return f"wbc({self.narrowest}-{self.widest})"
+
+    @property
+    def widths(self) -> list[int]:
+        series = np.geomspace(self.narrowest, self.widest, self.num_widths)
+        return sorted({int(width) for width in np.rint(series)})
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, reference = inputs.tokens, needed(inputs.reference, "a reference model's observations", self)
+        row_of = in_order_of(tokens.doc_ids, reference, np.arange(len(reference), dtype=np.float64)).astype(int)
+        values, differ = np.full(len(tokens), np.nan), np.zeros(len(tokens), dtype=bool)
+        for index, other in enumerate(row_of):
+            own, theirs = tokens.rows(index), reference.rows(other)
+            differ[index] = not np.array_equal(tokens.token_id[own], reference.token_id[theirs])
+            if not differ[index]:
+                gain = tokens.log_prob[own].astype(np.float64) - reference.log_prob[theirs]
+                values[index] = self._votes(gain)
+        short = f"fewer than {self.narrowest} scored tokens, the narrowest window"
+        return scores_with_reasons(tokens, values, {OTHER_TOKENS: differ, short: np.ones(len(tokens), dtype=bool)})
+
+    def _votes(self, gain: FloatArray) -> float:
+        """gain: [tokens] log-probability under the target less that under the reference."""
+        total = np.concatenate([[0.0], np.cumsum(gain)])
+        sums = [total[width:] - total[:-width] for width in self.widths if width <= len(gain)]
+        return float(np.mean([(1 + np.sign(item).mean()) / 2 for item in sums])) if sums else np.nan
+
+
 # Compressed (Carlini et al., 2021) ------------------------------------------------------------------------------------
 
 
@@ -274,3 +336,47 @@ class Recall(Score):
         nll_behind, nll_alone = in_order_of(tokens.doc_ids, behind, nll(behind)), nll(tokens)
         undefined = {f"behind the prefix: {NO_TOKENS}": np.isnan(nll_behind), SMALL_NLL: nll_alone <= SMALLEST_NLL}
         return scores_with_reasons(tokens, ratio(nll_behind, nll_alone), undefined)
+
+
+# Behind other texts of the corpus: CoDeC (Zawalski et al., 2025) ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Codec(Score):
+    """Share of contexts behind which a text is less likely than alone; a context is another text of the same corpus.
+
+    Text of the same kind informs a model that has not been trained on it, and does not inform, or disturbs, one that
+    has. The same tokens are compared: those that are scored of the text alone.
+
+    Attributes:
+        num_contexts: So many other texts are put before each, one at a time.
+
+    Raises:
+        ValueError: For fewer than 1.
+
+    Source: Zawalski et al., 2025 (arXiv 2510.27055), whose number for a set is the mean over its texts.
+    """
+
+    num_contexts: Annotated[int, Count(1, 100)] = 5
+
+    @property
+    def name(self) -> str:
+        return f"codec({self.num_contexts})"
+
+    @property
+    def contexts(self) -> int:
+        return self.num_contexts
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, behind = inputs.tokens, needed(inputs.behind_another, "the texts observed behind others", self)
+        place = {doc_id: index for index, doc_id in enumerate(tokens.doc_ids)}
+        hurt, number = np.zeros(len(place)), np.zeros(len(place))
+        for row, name in enumerate(behind.doc_ids):
+            index = place[text_of_neighbour(name)]
+            alone, after = tokens.log_prob[tokens.rows(index)], behind.log_prob[behind.rows(row)]
+            if both := min(len(alone), len(after)):  # a token that ends a text is read of texts alone
+                loss, loss_behind = (-item[:both].astype(np.float64).mean() for item in (alone, after))
+                hurt[index] += loss_behind > loss
+                number[index] += 1
+        values = np.divide(hurt, number, out=np.full(len(place), np.nan), where=number > 0)
+        return scores_with_reasons(tokens, values)

@@ -26,12 +26,16 @@ ONE_PASS = ("log_likelihood", "neg_perplexity", "zlib", "min_k", "min_k_plus_plu
 FORMER_NAMES = {"loss": "log_likelihood", "perplexity": "neg_perplexity"}  # which were negative numbers
 ROLLING = get_args(RollingQuantity)
 GROUPS = {"one_pass": ONE_PASS, "rolling": ROLLING}
-FURTHER = ("neighbourhood", "grad_norm")  # with settings of their own
+FURTHER = ("neighbourhood", "grad_norm", "wbc", "lira", "rmia", "codec")  # with settings of their own
 COSTS = {
     "lowercase": "a forward pass over the lowercased texts",
     "neighbourhood": "a forward pass over each neighbour (neighbourhood.number)",
     "grad_norm": "a backward pass for each document",
     **dict.fromkeys(ROLLING, "a forward pass over the whole texts, which max_tokens does not cut"),
+    "wbc": "a forward pass of the reference",
+    "lira": "a forward pass of each out-model",
+    "rmia": "a forward pass of each out-model, and of all over the unread texts",
+    "codec": "a forward pass over each document behind others (codec.num_contexts)",
 }
 
 
@@ -43,7 +47,7 @@ class Scoring(Checked):
     document's tokens that are read; None: what the models read, at most `most_tokens`.   general: text in which DC-PDD
     counts tokens.   perturbations: whose scores are wanted, another pass each.   prefix: unread texts that ReCaLL
     (`recall`) puts before each document.   further: the scores of `FURTHER` that are wanted.   settings: recorded in
-    the table's metadata.   parts: how a streamed corpus is scored.
+    the table's metadata.   parts: how a streamed corpus is scored.   out_models: that LiRA and RMIA compare with.
     """
 
     model: ModelSpec
@@ -61,6 +65,7 @@ class Scoring(Checked):
     further: Mapping[str, family.Score] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts = field(default_factory=Parts)
+    out_models: tuple[ModelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,7 +120,8 @@ class Scoring(Checked):
         """Tokens of a document that are read."""
         if self.max_tokens is not None:
             return self.max_tokens
-        models = [item for item in (self.model, self.reference) if item is not None and item.has_weights]
+        named = (self.model, self.reference, *self.out_models)
+        models = [item for item in named if item is not None and item.has_weights]
         return min(
             [self.most_tokens, *(most_readable(builder.get(item).model.config, self.most_tokens) for item in models)]
         )
@@ -140,6 +146,8 @@ class Scoring(Checked):
         if self.reference is not None:
             about |= {"reference": label_of(self.reference)}
             about |= {"reference_key": key_hash(self.reference.key(builder))}
+        if self.out_models:
+            about["out_model_keys"] = [key_hash(item.key(builder)) for item in self.out_models]
         if self.general is not None:
             about["general"] = self.general.fingerprint(builder)
         if self.prefix is not None:

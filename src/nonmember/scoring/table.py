@@ -57,7 +57,15 @@ class ScoreTable:
         def scored_by(score: family.Score) -> family.DocumentScores:
             beside = (scoring.reference, scoring.general)
             measurement = Scored(
-                "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, prefix=scoring.prefix
+                "model",
+                scoring.model,
+                scoring.corpus,
+                score,
+                limit,
+                *beside,
+                scored_text=True,
+                prefix=scoring.prefix,
+                out_models=scoring.out_models,
             )
             return _without(blank, measurement.scores(measurement.inputs(builder)))
 

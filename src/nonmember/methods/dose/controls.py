@@ -217,6 +217,20 @@ class RotatedDoses(DoseControls):
         return [item for item in range(first, min(first + self.family, len(self.sets))) if item != self._own]
 
 
+def unread_controls(controls: DoseControls, suspect: CorpusSpec, number: int | None = None) -> tuple[Trained, ...]:
+    """Controls that have read nothing of the set, for scores that compare with such models; first those that have read
+    least of related text.
+
+    Raises:
+        ValueError: For more than there are.
+    """
+    unread = [item for item in controls.models(suspect) if item.exposure.exposures == 0]
+    if number is not None:
+        hint = "So many controls have read nothing of the set."
+        require_count(number, 1, "number of out-models", at_most=len(unread), hint=hint)
+    return tuple(item.model for item in sorted(unread, key=lambda item: item.related.exposures)[:number])
+
+
 def _require_doses(doses: Sequence[int], name: str) -> None:
     for dose in doses:
         require_count(dose, 0, f"each of the {name}")

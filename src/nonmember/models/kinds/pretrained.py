@@ -6,7 +6,7 @@ import importlib.metadata
 import importlib.util
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import expanduser
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry, key_hash
-from nonmember.checks import require_choice, require_flag, require_text
+from nonmember.checks import require_choice, require_distinct, require_flag, require_text
 from nonmember.corpora.specs import digest_file
 from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.folders import check_folder, has_config, require_model
@@ -177,6 +177,13 @@ class Dequantized(Spec[Path]):
 
     def load(self, builder: Builder, entry: Entry) -> Path:
         return entry.path
+
+
+def named(paths: str | Sequence[str], **settings: Any) -> tuple[Pretrained, ...]:
+    """Several of them, which are alike but for their paths."""
+    paths = [paths] if isinstance(paths, str) else list(paths)
+    require_distinct(paths, "paths of models", "different folders or names on the hub")
+    return tuple(Pretrained(path, **settings) for path in paths)
 
 
 @dataclass(frozen=True)

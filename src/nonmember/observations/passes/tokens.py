@@ -65,7 +65,7 @@ def observe(
     max_batch_tokens: int,
     block_bytes: int = DEFAULT_BLOCK_BYTES,
     description: str = "observing",
-    num_context: int = 0,
+    num_context: Mapping[str, int] | None = None,
     features: Features | None = None,
 ) -> ObservationCounts:
     """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
@@ -76,14 +76,15 @@ def observe(
     token_ids: document id -> ids. The first id is context only; fewer than two give no rows.
     make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
     max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
-    num_context: ids at the beginning of every document that are read and not scored; positions count from there.
+    num_context: document id -> ids at its beginning that are read and not scored; positions count from there.
     features: those of earlier passes, taken and added to.
 
     Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
     does not read everything.
     """
     split, sequences = ready(model, token_ids, out_dir)
-    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, num_context, features)
+    context = None if num_context is None else [num_context[doc_id] for doc_id in sequences]
+    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, context, features)
     return read_all(observer, list(sequences), out_dir, make_trainer, description)
 
 
@@ -289,12 +290,13 @@ class Observer(Reader):
         sequences: Sequence[Sequence[int]],
         max_batch_tokens: int,
         block_bytes: int,
-        num_context: int = 0,
+        num_context: Sequence[int] | None = None,
         features: Features | None = None,
     ) -> None:
         super().__init__(split, sequences, max_batch_tokens, features)
         self._block_bytes = block_bytes
-        self._num_context = num_context
+        # At least one number, since an empty batch points to the first document.
+        self._num_context = torch.tensor(num_context or [0] * max(1, len(sequences)))
         self._workspace = Workspace()
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
@@ -318,7 +320,7 @@ class Observer(Reader):
 
     def bounds(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """[B], [B] index of the first id that is scored, and what is added to an index for its position."""
-        context_B = torch.full_like(batch["lengths"], self._num_context)
+        context_B = self._num_context.to(batch["lengths"].device)[batch["doc_index"]]
         return context_B, -context_B
 
 

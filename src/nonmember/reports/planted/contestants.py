@@ -35,9 +35,11 @@ ACCESS = {
     Access.FULL_LOGITS: "full log-probabilities",
     Access.WEIGHTS: "weights",
 }
+OUT_MODELS = "several unread models"
 REFERENCE, HELDOUT, UNSEEN, GENERAL = "unread reference", "held-out text", "more unread text", "general text"
 NEEDED: Mapping[Input, str] = {
     "reference": REFERENCE,
+    "out_models": OUT_MODELS,
     "base": "base of the target",
     "stand_in": "model of the target's size",
     "heldout": HELDOUT,
@@ -78,6 +80,10 @@ SCORES = {  # as `levels` calls it
         SingleScore("ReCaLL", scores.Recall(10)),
         SingleScore("GradNorm", scores.GradNorm("max")),
         SingleScore("neighbourhood", scores.Neighbourhood(5)),
+        SingleScore("WBC", scores.Wbc()),
+        SingleScore("LiRA", scores.Lira()),
+        SingleScore("RMIA", scores.Rmia()),
+        SingleScore("CoDeC", scores.Codec()),
     )
 }
 BESIDE = {  # of a result of `levels` -> what stands beside the score
