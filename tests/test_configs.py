@@ -58,6 +58,7 @@ WORLDS_OF_SWEEP = {
     "pile": ["pile"],
     "years_pile": ["pile"],
     "weak_references": ["micro"],
+    "prism_power": ["micro"],
     "fsd_protocol": ["micro"],
     "fsd_releases": ["releases"],
     "releases_rivals": ["releases"],
@@ -234,8 +235,10 @@ PLACES = [
             "asking": options("asking"),
             "logger": options("logger"),
             "launcher": options("launcher"),
+            "callbacks": options("callbacks"),
         },
     ),
+    *deck("audit", {"debug": options("debug")}),
     *deck("audit", {"method": ["dose"]}),  # its controls are told by the halves that a world's own data have
     *deck(
         "audit",
@@ -582,8 +585,11 @@ def test_no_file_is_left_out():
     reached |= {f"{group}/{name}.yaml" for _, group, names in SHELVES for name in names}
     reached |= {f"{command}.yaml" for command in COMMANDS} | {"hydra_settings.yaml"}  # which each command includes
     reached |= {"sweep.yaml"}  # which each sweep includes
+    reached |= {"hparams_search/optuna.yaml"}  # which needs another sweeper
     reached |= {f"labelled/{name}.yaml" for name in LABELLED_BY_NAME}
-    reached |= {f"{group}/{name}.yaml" for group in ("cleaning", "gates", "ladder") for name in options(group)}
+    reached |= {
+        f"{group}/{name}.yaml" for group in ("cleaning", "gates", "ladder", "out_models") for name in options(group)
+    }
     rows = {f"{group}/{name}.yaml" for group, rows in load_presets(PRESETS).items() for name in rows}
     files = {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.y*ml") if path.parent != PRESETS}
     assert not rows & files, "a file would hide the row of its name"

@@ -64,7 +64,7 @@ def test_the_readme_is_short():
 def test_kept_results_are_small():
     files = [path for path in (ROOT / "docs" / "results").rglob("*") if path.is_file()]
     assert {path.suffix for path in files} <= {".md", ".svg", ".csv", ".json"}
-    assert sum(path.stat().st_size for path in files) <= 4_000_000
+    assert sum(path.stat().st_size for path in files) <= 4_500_000
 
 
 @each_page
@@ -130,7 +130,7 @@ def test_the_example_of_a_method_composes(page, nonmember, monkeypatch):
 
 def test_every_method_has_a_page():
     index = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
-    variants = re.compile(r"_(all|costly|top|out|loss|baselines|contaminated|groups)$")
+    variants = re.compile(r"_(all|costly|top|out|open|loss|baselines|contaminated|groups)$")
     for path in (ROOT / "conf" / "method").glob("*.yaml"):
         assert f"`{variants.sub('', path.stem)}`" in index, path.stem
 

@@ -42,7 +42,7 @@ from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
 from nonmember.corpora.views import NearDuplicates, RandomNeighbours, Viewed
 from nonmember.models.kinds.changed import RoundedWeights
-from nonmember.observations.scored import BehindAnother, BehindPrefix, Gradients
+from nonmember.observations.scored import BehindAnother, BehindPrefix, Gradients, WholeTexts
 from nonmember.observations.weights import WeightChange
 from nonmember.training import Trained
 
@@ -72,6 +72,7 @@ SPECS: dict[str, Spec[Any]] = {
     "gradients": Gradients(SCRATCH, SUSPECT, 64),
     "behind_prefix": BehindPrefix(SCRATCH, SUSPECT, GENERAL, 2, 64),
     "behind_another": BehindAnother(SCRATCH, SUSPECT, 2, 64),
+    "whole_texts": WholeTexts(SCRATCH, SUSPECT),
     "weight_change": WeightChange(ROUNDED, SCRATCH),
 }
 ROWS = '{"id": "a", "text": "moss fern"}\n{"id": "b", "text": "reed pine"}\n'
@@ -103,6 +104,7 @@ WITHOUT = {
     "AnsweredQuestions": "its texts are in the key of what is trained on them",
     "TokenCounts": "known by a stream that is made",
     "Chunks": "parts of a stream, which are not kept",
+    "Canaries": "known by their private file",
     "InMemory": "nothing of it outlives the process",
     "Chosen": "nothing of it is kept",
     "Whole": "the model itself, in one piece",

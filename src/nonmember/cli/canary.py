@@ -105,7 +105,7 @@ def _making(given: list[str]) -> tuple[Making, list[str]]:
         raise ValueError(f"{idle[0]} has no meaning with kind={kind}. Leave it out.")
     if (kind == "paraphrase") != ("paraphrases" in own):
         raise ValueError("kind=paraphrase and paraphrases=FILE belong together; one of them was given alone.")
-    if kind == "sampled" and not any(word.startswith("model") for word in overrides):
+    if kind == "sampled" and not any(word.startswith(("model", "target")) for word in overrides):
         raise ValueError("kind=sampled needs a model that writes the variants. Name it: model.path=FOLDER_OR_HUB_NAME.")
     return Making(**own), overrides
 
@@ -134,6 +134,6 @@ def _made(making: Making, overrides: list[str], key: bytes) -> tuple[Corpus, Var
             return documents, paraphrases_in(Path(making.paraphrases).expanduser(), documents)
         if making.kind == "random":
             return documents, random_variants(documents, key, **size)
-        model = build(config.model)
+        model = build(config.target)
         check_places(model)
         return documents, sampled_variants(documents, key, builder, model, **size, temperature=making.temperature)

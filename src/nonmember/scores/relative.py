@@ -80,8 +80,10 @@ OTHER_TOKENS = "target and reference cut the text into different tokens"
 
 @dataclass(frozen=True)
 class Wbc(Score):
-    """Window-based comparison: of all windows of w tokens the share whose summed loss is lower under the target than
-    under the reference (ties count half), mean over widths w in a geometric series.
+    """Window-based comparison of target and reference.
+
+    Of all windows of w tokens the share whose summed loss is lower under the target than under the reference (ties
+    count half), mean over widths w in a geometric series.
 
     Votes instead of a mean: a few tokens of enormous gain decide no more than their own windows. Widths beyond the
     text's length are left out.
