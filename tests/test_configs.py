@@ -149,6 +149,7 @@ GIVEN = {
     "data/documents": ["data.path=folder"],
     "data/streamed": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
+    "model/own_sibling": ["PLACE.base.path=folder"],
     **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in", "base")},
     "data/own_suspect": [
         f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
@@ -308,6 +309,13 @@ PLACES = [
         },
         "method=clearance",
         "method.controls.stand_in.path=folder",
+        "world.general.path=general.jsonl",
+    ),
+    *deck(
+        "audit",
+        {"model@reference": ["own_sibling"], "data": ["own_suspect"]},
+        "world=own",
+        "target.path=folder",
         "world.general.path=general.jsonl",
     ),
     *deck(

@@ -20,8 +20,8 @@ _TOO_LARGE = "the perplexity is too large for a number"
 class Rolling(Score):
     """Log-likelihood of the whole text behind a prefix token, read in windows of the model's length.
 
-    It is lm-eval's `loglikelihood_rolling`. The perplexities and bits per byte are minus lm-eval's, so that higher stays
-    the likelier.
+    It is lm-eval's `loglikelihood_rolling`. The perplexities and bits per byte are minus lm-eval's, so that higher
+    stays the likelier.
 
     Attributes:
         quantity: "loglikelihood_rolling" is the sum of log p, nats; "word_perplexity" and "byte_perplexity" are

@@ -137,6 +137,8 @@ def canary_power(shift: float, num_canaries: int, num_variants: int, *, alpha: f
     Returns:
         Exact under that model, by quadrature and convolution; 0 where no ranks give p < alpha.
 
+    Source: own; docs/methods/planning.md.
+
     >>> canary_power(0.0, 1, 100, alpha=0.055)
     0.05
     """
