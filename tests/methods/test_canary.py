@@ -193,7 +193,7 @@ def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
     documents = write_rows(tmp_path / "own.jsonl", [{"id": "a", "text": "moss fern reed pine lark wren"}])
     words = ["canary", "make", f"documents={documents}", "out=planted", "canaries=2", "variants=3", "kind=sampled"]
     assert "model.path=FOLDER_OR_HUB_NAME" in nonmember(*words).err
-    said = nonmember(*words, f"model.path={make_model()}", "length=24")
+    said = nonmember(*words, f"model.path={make_model()}", "length=24", "temperature=9")
     assert said.status == 0, said.err
     private = read_private(Path("planted/canaries.private.json"))
     assert [len(item.variants) for item in private.canaries] == [3, 3]

@@ -28,7 +28,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 FEWEST_WORDS = 100  # different ones in the documents, to draw from
 PROMPT_WORDS = 8  # of a document, that a sampling model goes on from
 FEWEST_SAMPLED = 3  # words of a continuation; of fewer there is nothing to score or to remember
-ROUNDS = 20  # of sampling, for what was too short or came out twice
+ROUNDS = 100  # of sampling, for what was too short or came out twice
 
 Variants = Mapping[str, Sequence[str]]
 
