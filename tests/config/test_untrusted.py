@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from pathlib import Path
 
@@ -46,6 +47,8 @@ REFUSED = {
     "logger: {wandb: {mode: online}}": "logger.wandb.mode",
     "logger: {wandb: {mode: '${name}'}}": "logger.wandb.mode",
     "logger: {tensorboard: {make_logger: {save_dir: /home/me}}}": "logger.tensorboard.make_logger.save_dir",
+    "logger: {mine: {make_logger: {version: ../../home}}}": "logger.mine.make_logger.version",
+    "trainer: {callbacks: {mine: {filename: ../../x}}}": "trainer.callbacks.mine.filename",
     "callbacks: {model_checkpoint: {dirpath: /home/me}}": "callbacks.model_checkpoint.dirpath",
     "logger: {wandb: {log_text: true}}": "logger.wandb.log_text",
     "logger: {wandb: {directory: /home/me}}": "logger.wandb.directory",
@@ -263,3 +266,13 @@ def test_code_of_models_in_what_is_bundled(nonmember, tmp_path):
     assert "method.base.trust_remote_code=True: code that comes with a model would run" in said.err
     assert "--trust-remote-code" in said.err
     check_code({"target": {"trust_remote_code": False}}, FILE, "")
+
+
+@pytest.mark.parametrize(
+    ("target", "allowed"), [("optuna.samplers.TPESampler", True), ("optuna.samplers.os.system", False)]
+)
+def test_samplers_of_optuna_are_known_by_name(target, allowed):
+    empty: dict[str, dict[str, str]] = {name: {} for name in ("launcher", "callbacks", "job_logging", "hydra_logging")}
+    config = OmegaConf.create({"hydra": {"sweeper": {"sampler": {"_target_": target}}, **empty}})
+    with contextlib.nullcontext() if allowed else pytest.raises(ValueError, match="is not run"):
+        check_hydra(config)

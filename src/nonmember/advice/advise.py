@@ -205,8 +205,8 @@ def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str
 
 def _says_more(option: Option, possible: list[Option]) -> bool:
     """Whether it may say something that nothing at hand may."""
-    said = {claim for item in possible for claim in item.says}
-    return not said.issuperset(option.says)
+    claims = {claim for item in possible for claim in item.says}
+    return not claims.issuperset(option.says)
 
 
 def _changes(situation: Situation) -> list[tuple[str, Situation]]:
@@ -300,10 +300,10 @@ def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
 
 
 def _claims(option: Option) -> str:
-    said = [CLAIMS[says] for says in option.says]
+    sentences = [CLAIMS[says] for says in option.says]
     less = option.contestant.excludes
     ends = f" {less} times or more" if less > 1 else ""
-    return " or ".join(said) + ends
+    return " or ".join(sentences) + ends
 
 
 def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:

@@ -49,6 +49,8 @@ FURTHER = (
     *(f"lightning.pytorch.callbacks.{name}" for name in PASSIVE),
 )
 FOR_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # where its launchers and sweepers are
+# What Optuna's sweeper draws by: those that its own configs name.
+OF_OPTUNA = tuple(f"optuna.samplers.{name}Sampler" for name in ("TPE", "Random", "CmaEs", "Grid", "NSGAII", "MOTPE"))
 SETTINGS = ("_target_", "_partial_", "_args_", "_convert_")  # of a node itself; all else is given to the target
 READABLE = re.compile(r"NONMEMBER_\w+|WANDB_MODE")  # environment variables, by ${oc.env:NAME}
 LOGGING_CLASSES = (
@@ -392,6 +394,8 @@ def _is_plain(interpolation: Any) -> bool:
 
 
 def _check_plugin(key: str, target: Any) -> None:
+    if key.startswith("hydra.sweeper.sampler.") and target in OF_OPTUNA:
+        return
     if not _below(target, (*OWN, *FOR_HYDRA, *_allowed_by_user())):
         raise _not_allowed(key, target)
     found = _found(target, key)

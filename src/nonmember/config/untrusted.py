@@ -33,9 +33,8 @@ BY_WORD_ALONE: Mapping[str, tuple[object, ...]] = {
     "page_text": (False,),
     "directory": (),  # of W&B's files
     "default_root_dir": (None,),  # of Lightning's
-    "save_dir": (),  # of its loggers
-    "tracking_uri": (),
-    "dirpath": (None,),  # of its checkpoints
+    "make_logger": (),  # of its loggers, which write where name, version and address lead
+    "callbacks": (None,),  # of its trainer, likewise
     "profiler": (None,),
     "plugins": (None,),
 }
