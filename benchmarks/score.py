@@ -93,7 +93,7 @@ def smollm2(outputs: Path) -> tuple[Any, Any]:
     from nonmember.config.compose import composed
     from nonmember.config.runs import builder_of, scoring_of
 
-    with composed("score", ["model=smollm2", f"data.path={__file__}", f"outputs={outputs}"]) as (config, _):
+    with composed("score", ["model=smollm2", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (config, _):
         loaded = builder_of(config).get(scoring_of(config).model)
     return loaded.model, loaded.tokenizer
 
@@ -102,7 +102,7 @@ def smollm2(outputs: Path) -> tuple[Any, Any]:
 
 
 def ours(model: Any, tokenizer: Any, outputs: Path) -> Losses:
-    return lambda texts: nm.score(list(texts), (model, tokenizer), outputs=str(outputs))["loss"].tolist()
+    return lambda texts: nm.score(list(texts), (model, tokenizer), outputs=str(outputs))["log_likelihood"].tolist()
 
 
 def batched(model: Any, tokenizer: Any, most: int) -> Losses:
