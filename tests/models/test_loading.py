@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import tiny
-from nonmember.models import Pretrained, RoundedWeights, loading, reading
+from nonmember.models import Pretrained, RoundedWeights, loading, reading, tokenizing
 from nonmember.models.encoding import (
     encode,
     encode_behind_end_of_text,
@@ -374,7 +374,7 @@ def test_a_word_without_end_is_read_only_as_far_as_it_is_needed(monkeypatch, mak
     endless, spaced = "mossfern" * 5000, "moss fern " * 5000
     whole = [tokenizer(text)["input_ids"] for text in (endless, spaced)]
     lengths = []
-    monkeypatch.setattr(reading, "SURELY_WHOLE", 1000)
+    monkeypatch.setattr(tokenizing, "SURELY_WHOLE", 1000)
     monkeypatch.setattr(reading, "LONGEST_COUNTED", 20_000)
 
     class Watched:
@@ -385,7 +385,7 @@ def test_a_word_without_end_is_read_only_as_far_as_it_is_needed(monkeypatch, mak
             return tokenizer(text, **settings)
 
     read = reading.texts_read(Watched(), [endless, spaced, "moss"], 8)
-    assert reading.encode_beginnings(Watched(), [endless, spaced], 8) == [ids[:8] for ids in whole]
+    assert tokenizing.encode_beginnings(Watched(), [endless, spaced], 8) == [ids[:8] for ids in whole]
     assert max(lengths) <= 4000
     assert read.num_all[:2] == (None, None)
     assert read.is_cut == (True, True, False)

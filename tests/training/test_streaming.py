@@ -18,7 +18,7 @@ import torch
 import tiny
 from marks import slow
 from nonmember.corpora import Cleaning, Component, Hub, Mixture, Streamed
-from nonmember.models.reading import encode_beginnings
+from nonmember.models.tokenizing import encode_beginnings
 from nonmember.records import streams
 from nonmember.training import Trained
 from nonmember.training.counts import token_stream

@@ -19,11 +19,28 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory
 from nonmember.config.explain import explain
-from nonmember.config.hydra_compat import load_configuration
+from nonmember.config.hydra_compat import load_configuration, shared_files
 from nonmember.config.roots import checked, register
 from nonmember.config.words import renamed
 
 _composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
+
+
+class _Merged:
+    """The project's configs as they were merged in this process, until one of their files changes."""
+
+    def __init__(self) -> None:
+        self._changed = 0
+        self._kept: dict[tuple[Any, ...], Any] = {}
+
+    def kept(self) -> dict[tuple[Any, ...], Any]:
+        changed = max(path.stat().st_mtime_ns for path in config_directory().rglob("*.yaml"))
+        if changed != self._changed:
+            self._changed, self._kept = changed, {}
+        return self._kept
+
+
+_merged = _Merged()
 
 
 @contextlib.contextmanager
@@ -46,8 +63,10 @@ def composed(
             register()
             setup_globals()
             JobRuntime.instance().set("name", command)
-            with checked():
-                config = load_configuration(config_directory(), command, renamed(command, overrides))
+            given = renamed(command, overrides)
+            own = not any(word.lstrip("+~").startswith("hydra") for word in given)  # else files may be from elsewhere
+            with shared_files(_merged.kept() if own else None), checked():
+                config = load_configuration(config_directory(), command, given)
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)
             HydraConfig.instance().set_config(config)

@@ -243,14 +243,16 @@ def _file(folder: str, config_path: str) -> Path:
 
 
 @contextlib.contextmanager
-def shared_files() -> Iterator[None]:
+def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Iterator[None]:
     """While it lasts, files are merged once for each choice of them.
+
+    kept: what was merged before, and gets what is merged now; it holds while the files stay as they are.
 
     Hydra follows the defaults lists and merges the files anew for every cell, which is three quarters of composing it;
     but most cells of a sweep differ in values alone, and those it puts in last. And OmegaConf parses `${...}` anew
     wherever it stands and each time it is followed.
     """
-    kept: dict[tuple[Any, ...], DefaultsList] = {}
+    kept = {} if kept is None else kept
 
     def wrap_follow(follow: Callable[..., DefaultsList]) -> Callable[..., DefaultsList]:
         def followed_once(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from nonmember.models.forward import Ids
-from nonmember.models.reading import encode_beginnings
-from nonmember.models.tokenizing import UnreadableText, around, encoded, ids_of, naming
+from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, encoded, ids_of, naming
 from nonmember.records import Corpus, Stream
 from nonmember.records.spans import Spans
 from nonmember.runtime.progress import Stage
@@ -46,8 +45,13 @@ def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -
             "(nonmember.training.recipes.Pretraining) and scored (nonmember score). Take a corpus that is not streamed "
             "here, such as a `Select` of it."
         )
+    return ids_of_corpus(loaded.tokenizer, corpus, max_tokens)
+
+
+def ids_of_corpus(tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
+    """The same by a tokenizer alone; of fast ones, ids are kept for the next who asks."""
     with naming(corpus.doc_ids):
-        return _KEPT.ids(loaded.tokenizer, corpus, max_tokens)
+        return _KEPT.ids(tokenizer, corpus, max_tokens)
 
 
 class _Kept:

@@ -11,16 +11,13 @@ from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
 from nonmember.models.lengths import lengths_of
-from nonmember.models.tokenizing import around, encoded, ids_of, naming
+from nonmember.models.tokenizing import around, encode_beginnings, encoded, ids_of, sure_beginning
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
     from nonmember.corpora import CorpusSpec
     from nonmember.models.base import ModelSpec
 
-CHARACTERS_PER_TOKEN = 100  # more than any ordinary text has; what is longer is looked at piece by piece
-SURELY_WHOLE = 100_000  # characters: so much is always given to the tokenizer at once
-SURE_TOKENS = 16  # a cut text must have so many more tokens than are kept, so that none of these lies at the cut
 LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the tokens are not counted
 NUM_SAMPLED = 200  # documents whose tokens are counted where a number is only expected
 USUAL_CHARACTERS_PER_TOKEN = 3  # where the tokenizer is still to be made, of a small vocabulary then
@@ -106,16 +103,20 @@ class Read(Spec[TextsRead]):
         return {"read": self.max_tokens, "model": model, "corpus": corpus}
 
     def build(self, builder: Builder) -> TextsRead:
+        from nonmember.models.encoding import ids_of_corpus
+
         name = ("tokenizer", key_hash(self.model.key(builder)))
         tokenizer = builder.resource(name, lambda: self.model.load_tokenizer(builder))
         corpus = builder.get(self.corpus)
-        with naming(corpus.doc_ids):
-            return texts_read(tokenizer, [document.text for document in corpus.documents], self.max_tokens)
+        kept = ids_of_corpus(tokenizer, corpus, self.max_tokens)
+        return texts_read(tokenizer, [document.text for document in corpus.documents], self.max_tokens, kept)
 
 
-def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRead:
-    """What is left of texts that are cut behind `max_tokens` tokens."""
-    kept = encode_beginnings(tokenizer, texts, max_tokens)
+def texts_read(
+    tokenizer: Any, texts: Sequence[str], max_tokens: int, kept: Sequence[Sequence[int]] | None = None
+) -> TextsRead:
+    """What is left of texts that are cut behind `max_tokens` tokens.   kept: the ids of that."""
+    kept = encode_beginnings(tokenizer, texts, max_tokens) if kept is None else kept
     parts, num_all = list(texts), [len(ids) for ids in kept]
     counts: list[int | None] = [*num_all]
     for index, ids in enumerate(kept):
@@ -151,28 +152,6 @@ def _beginning(tokenizer: Any, text: str, ids: Sequence[int], max_tokens: int) -
     head = text if len(text) <= LONGEST_COUNTED else sure_beginning(tokenizer, text, max_tokens)
     (offsets,) = encoded(tokenizer, [head], return_offsets_mapping=True)["offset_mapping"]
     return text[: max((end for _, end in offsets[:max_tokens]), default=0)]
-
-
-def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
-    """Ids of each text alone, with the tokenizer's own special tokens: the first `max_tokens` of them. So what a
-    tokenizer puts behind a text (an end-of-text token, say) is read of texts alone that are not cut.
-
-    Tokenizers read a text to its end before they cut it, and one endless word can take them minutes: of a text that is
-    absurdly long for so many tokens, only a beginning that surely holds them is read.
-    """
-    if max_tokens is not None:
-        texts = [sure_beginning(tokenizer, text, max_tokens) for text in texts]
-    return [ids[:max_tokens] for ids in ids_of(tokenizer, texts)]
-
-
-def sure_beginning(tokenizer: Any, text: str, max_tokens: int) -> str:
-    """The text, or a beginning of it with the same first `max_tokens` tokens."""
-    length = max(SURELY_WHOLE, CHARACTERS_PER_TOKEN * max_tokens)
-    while length < len(text):
-        if len(ids_of(tokenizer, [text[:length]])[0]) >= max_tokens + SURE_TOKENS:
-            return text[:length]
-        length *= 4
-    return text
 
 
 def expected_tokens(builder: Builder, model: ModelSpec, corpus: CorpusSpec, max_tokens: int | None) -> int | None:

@@ -21,6 +21,9 @@ T = TypeVar("T")
 PROBE = "The quick brown fox jumps over the lazy dog, 12 times: naïve café, 中文; (x + y) != 'z'\n\tEnd."
 MOST_IDS_PER_BYTE = 16  # of a text; byte-level tokenizers have one
 FEW_IDS = 2**17  # which harm nobody, whatever they are made of
+CHARACTERS_PER_TOKEN = 100  # more than any ordinary text has; what is longer is looked at piece by piece
+SURELY_WHOLE = 100_000  # characters: so much is always given to the tokenizer at once
+SURE_TOKENS = 16  # a cut text must have so many more tokens than are kept, so that none of these lies at the cut
 PATIENCE, BYTES_PER_SECOND = 120.0, 20_000  # seconds for any call, and the slowest that is waited for beyond these
 
 
@@ -97,6 +100,28 @@ def ids_of(tokenizer: Any, texts: Sequence[str], **options: Any) -> list[list[in
     """The ids of each text alone, with special tokens unless add_special_tokens=False; see `encoded`."""
     ids: list[list[int]] = encoded(tokenizer, texts, **options)["input_ids"]
     return ids
+
+
+def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
+    """Ids of each text alone, with the tokenizer's own special tokens: the first `max_tokens` of them. So what a
+    tokenizer puts behind a text (an end-of-text token, say) is read of texts alone that are not cut.
+
+    Tokenizers read a text to its end before they cut it, and one endless word can take them minutes: of a text that is
+    absurdly long for so many tokens, only a beginning that surely holds them is read.
+    """
+    if max_tokens is not None:
+        texts = [sure_beginning(tokenizer, text, max_tokens) for text in texts]
+    return [ids[:max_tokens] for ids in ids_of(tokenizer, texts)]
+
+
+def sure_beginning(tokenizer: Any, text: str, max_tokens: int) -> str:
+    """The text, or a beginning of it with the same first `max_tokens` tokens."""
+    length = max(SURELY_WHOLE, CHARACTERS_PER_TOKEN * max_tokens)
+    while length < len(text):
+        if len(ids_of(tokenizer, [text[:length]])[0]) >= max_tokens + SURE_TOKENS:
+            return text[:length]
+        length *= 4
+    return text
 
 
 def is_failure(error: BaseException) -> bool:

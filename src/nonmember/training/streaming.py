@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from nonmember.models.reading import encode_beginnings
-from nonmember.models.tokenizing import UnreadableText
+from nonmember.models.tokenizing import UnreadableText, encode_beginnings
 from nonmember.records.streams import Stream
 from nonmember.training.batches import Resumable, collate, ended
 

@@ -63,22 +63,24 @@ class InMemory(ModelSpec):
         own = {
             id(item): torch.nn.Parameter(item.detach(), requires_grad=item.requires_grad) for item in model.parameters()
         }
-        return require_probed(builder, self, LoadedModel(copy.deepcopy(model, own).eval(), self._own(tokenizer)))
+        return require_probed(
+            builder, self, LoadedModel(copy.deepcopy(model, own).eval(), self.load_tokenizer(builder))
+        )
 
     def weights(self, builder: Builder) -> LoadedModel:
         from nonmember.models.loading import LoadedModel
         from nonmember.models.probing import require_probed
 
-        model, tokenizer = self._handed_over(builder)
-        return require_probed(builder, self, LoadedModel(copy.deepcopy(model).eval(), self._own(tokenizer)))
+        model, _ = self._handed_over(builder)
+        return require_probed(builder, self, LoadedModel(copy.deepcopy(model).eval(), self.load_tokenizer(builder)))
 
     def load_tokenizer(self, builder: Builder) -> Any:
-        return self._own(self._handed_over(builder)[1])
+        def own() -> Any:
+            from nonmember.models.tokenizing import prepared
 
-    def _own(self, tokenizer: Any) -> Any:
-        from nonmember.models.tokenizing import prepared
+            return prepared(copy.deepcopy(self._handed_over(builder)[1]), self.bos, self.label)
 
-        return prepared(copy.deepcopy(tokenizer), self.bos, self.label)
+        return builder.resource(("tokenizer in memory", self.content, self.bos), own)
 
     def _handed_over(self, builder: Builder) -> tuple[Any, Any]:
         def missing() -> tuple[Any, Any]:
