@@ -50,7 +50,7 @@ def cases(folder: Path) -> list[Case]:
     command = ["-m", "nonmember.cli"]
     documents = [f"data.path={folder}/documents.jsonl", f"target.path={folder}/target"]
     audit = ["audit", "method=difference_in_differences", f"reference.path={folder}/reference", *documents]
-    audit += [f"data.heldout.path={folder}/heldout.jsonl", f"world.general.path={folder}/heldout.jsonl", "gates=off", "logger=none"]
+    audit += [f"data.heldout.path={folder}/heldout.jsonl", "gates=off", "logger=none"]
     return [
         Case("nonmember --help", [*command, "--help"], 1.5),
         Case("a misspelt override", [*command, "audit", "nme=x"], 1.5, status=1),
