@@ -33,7 +33,7 @@ from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten
 from nonmember.sweeps.running import builder_of
 from nonmember.training.run import train
-from nonmember.training.trained import end_of_text_id
+from nonmember.training.streaming import end_of_text_id
 
 LARGEST_RATIO = 1.10
 LAMBDAS = ("0.1", "0.3", "0.5", "0.7", "0.9")

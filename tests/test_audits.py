@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
+from made_up_methods import LLM_DI, PAIRED_T, PRISM
 from marks import slow
 from nonmember.artifacts import Builder, Memory
 from nonmember.audits import run as run_module
@@ -20,7 +21,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished, table_of_scores
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl
-from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement
+from nonmember.methods import Blind, RankAgreement
 from nonmember.models import Scratch
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.observations.passes import tokens as observer
@@ -31,16 +32,6 @@ from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 
-PRISM = Prism(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    margin=0.0,
-    max_tokens=64,
-)
-PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
 RANK_AGREEMENT = RankAgreement(Loss(), "spearman", num_resamples=100, alpha=0.05, max_tokens=64)
 NOTHING_MADE = {"models_trained": 0, "tokens_observed": 0, "answers_asked": 0}
 
@@ -478,22 +469,7 @@ def test_a_score_gets_what_it_declares(untrained, tmp_path):
 
 def test_suspect_and_held_out_text_go_through_one_audit(untrained, tmp_path):
     heldout = write_jsonl(tmp_path / "heldout.jsonl", [*tiny.random_texts(35, seed=3), ""])
-    method = LlmDi(
-        perturbations=("butter_fingers",),
-        reference_features=True,
-        outliers="mean",
-        tail_fraction=0.05,
-        fit_size=100,
-        num_splits=3,
-        num_steps=50,
-        learning_rate=0.01,
-        equal_variances=True,
-        trim_predictions=False,
-        compat=False,
-        alpha=0.05,
-        max_tokens=64,
-    )
-    audit = replace(untrained, method=method, heldout=heldout, heldout_label="held out", world="micro", sweep="table4")
+    audit = replace(untrained, method=LLM_DI, heldout=heldout, heldout_label="held out", world="micro", sweep="table4")
     result = run(audit, tmp_path)
     assert (result.question.target, result.question.reference, result.question.heldout) == (
         "gpt_neox-scratch",

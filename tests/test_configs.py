@@ -43,60 +43,29 @@ SAME_MODELS = ["smollm_kinds", "gemma"]  # worlds of other text or another base,
 REAL = ["smollm", *SAME_MODELS]
 WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
-WORLDS_OF_SWEEP = {
-    "demo": ["micro"],
-    "known_truth": ["micro"],
-    "demo_real": ["smollm"],
-    "smollm": REAL,
-    "smollm_kinds": ["smollm_kinds"],
-    "smollm_kinds_asked": ["smollm_kinds"],
-    "smollm_published": ["published"],
-    "smollm_asked": ["smollm"],
-    "smollm_later": REAL,
-    "smollm_lora": REAL,
-    "smollm_lora_controls": REAL,
-    "pile": ["pile"],
-    "years_pile": ["pile"],
-    "weak_references": ["micro"],
-    "prism_power": ["micro"],
-    "fsd_protocol": ["micro"],
-    "fsd_releases": ["releases"],
-    "releases_rivals": ["releases"],
-    "releases_later_reference": ["releases"],
-    "calibration": ["study"],
-    "calibration_more": ["study"],
-    "calibration_own": ["study"],
-    "calibration_large": ["study"],
-    "calibration_small": ["study"],
-    "calibration_rivals": ["study"],
-    "calibration_llm_di": ["study"],
-    "dose_chosen": ["dose_study"],
-    "dose_chosen_stand_in": ["dose_study"],
-    "dose_stand_in": ["dose_study"],
-    "dose_again": ["dose_study"],
-    "dose_small": ["dose_study"],
-    "dose_attacks_again": ["dose_study"],
-    "dose_reported": ["dose_study"],
-    "dose_aligned": ["dose_study"],
-    "dose_attacks": ["dose_study"],
+WORLDS_OF_SWEEP = {  # the others go over the axes of any world
+    **dict.fromkeys(("smollm", "smollm_later", "smollm_lora", "smollm_lora_controls"), REAL),
     **{
-        f"dose_{name}": ["dose_study"]
-        for name in ("shares", "attacks_more", "read_reference", "after_chat", "large", "dilution", "paraphrases")
+        name: [world]
+        for world, names in {
+            "micro": "demo known_truth weak_references prism_power fsd_protocol decop_replay decop_replay_scores "
+            "decop_replay_calibrated",
+            "smollm": "demo_real smollm_asked",
+            "smollm_kinds": "smollm_kinds smollm_kinds_asked",
+            "published": "smollm_published",
+            "pile": "pile years_pile",
+            "releases": "fsd_releases releases_rivals releases_later_reference",
+            "study": "calibration calibration_more calibration_own calibration_large calibration_small "
+            "calibration_rivals calibration_llm_di red_team red_team_paraphrases",
+            "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small dose_attacks_again "
+            "dose_reported dose_aligned dose_attacks dose_shares dose_attacks_more dose_read_reference dose_after_chat "
+            "dose_large dose_dilution dose_paraphrases dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
+            "pythia": "mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books decop_sizes decop_lengths "
+            "decop_paraphraser decop_calibrated decop_table3_books fsd_books",
+        }.items()
+        for name in names.split()
     },
-    "dose_rivals": ["dose_study"],
-    "dose_rivals_heldout": ["dose_study"],
-    "arena": ["dose_study"],
-    "arena_out": ["dose_study"],
-    "arena_sizes": ["dose_study"],
-    "red_team": ["study"],
-    "red_team_paraphrases": ["study"],
-    "mc_pdd_years": ["pythia"],
-    "mc_pdd_news": ["pythia"],
-    "mc_pdd_arxiv": ["pythia"],
-    **{name: ["micro"] for name in ("decop_replay", "decop_replay_scores", "decop_replay_calibrated")},
-    **{name: ["pythia"] for name in ("decop_papers", "decop_books", "decop_sizes", "decop_lengths")},
-    **{name: ["pythia"] for name in ("decop_paraphraser", "decop_calibrated", "decop_table3_books", "fsd_books")},
-}  # the others go over the axes of any world
+}
 LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made; the others are a set each
 
 # Values a user has to give (`???`), by group option.

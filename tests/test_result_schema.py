@@ -7,6 +7,7 @@ import io
 import json
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 from rich.console import Console
 
 import tiny
+from made_up_methods import PRISM
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.cli import table
@@ -38,7 +40,6 @@ from nonmember.results.result import (
     Statistics,
     Verdict,
 )
-from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 
@@ -242,15 +243,7 @@ def test_targets_of_the_demo_tell_how_often_they_read_the_members(name, times):
 
 
 def test_an_audit_records_exposures_counters_and_what_it_tests(tmp_path):
-    method = Prism(
-        score=MinKPlusPlus(0.2),
-        distillation=tiny.distillation(),
-        rank_metric="spearman",
-        num_resamples=20,
-        alpha=0.05,
-        margin=0.0,
-        max_tokens=64,
-    )
+    method = replace(PRISM, num_resamples=20)
     audit = Audit(continued(mixture(3)), REFERENCE, tiny.SUSPECT, method, seed=5, corpus_label="texts")
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "one")
     assert AuditResult.load(tmp_path / "one" / RESULT) == result

@@ -119,6 +119,11 @@ class Audit:
         table = table_of(self.files, name)
         return dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
 
+    def beside(self, **found: Any) -> dict[str, tuple[Any, Any]]:
+        """Name -> what the result states and what was found: p, low, high, and by another name the statistic."""
+        names = {"p": "p_value", "low": "ci_low", "high": "ci_high"}
+        return {name: (self.statistics[names.get(name, "value")], value) for name, value in found.items()}
+
     def rng(self) -> np.random.Generator:
         """As the audit drew with."""
         return np.random.default_rng([self.question["seed"], 0])

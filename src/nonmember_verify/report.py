@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from nonmember_verify.bundle import Audit
+
 Kind = Literal["ok", "FAILED", "not checked"]
 
 CLOSE = 1e-9  # relative: what other processors and libraries round otherwise
@@ -32,6 +34,10 @@ class Report:
     def under(self, where: str) -> Report:
         """Its lines go to the same list."""
         return Report(where, self.lines)
+
+    def of(self, audit: Audit, audits: Sequence[Audit]) -> Report:
+        """Where there are several, their lines say of which they are."""
+        return self.under(audit.cell if len(audits) > 1 else "")
 
     def ok(self, what: str, told: str) -> None:
         self._add("ok", what, told)

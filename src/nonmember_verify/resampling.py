@@ -117,6 +117,16 @@ def room_of_p(p: float, number: int) -> float:
     return SIGMAS * spread + 2 / number
 
 
+def check_p(stated: float, own: float, p: float, number: int, report: Report) -> None:
+    """own: p by draws of the verifier's own.   p: with the seed, from `number` draws."""
+    report.require(
+        "p, by other draws",
+        abs(own - stated) <= room_of_p(p, number),
+        f"p is {own:.4f} with the verifier's own.",
+        f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
+    )
+
+
 def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, number: int) -> bool:
     """Whether both ends of an interval lie where those of the verifier's own resamples may."""
     defined = own[~np.isnan(own)]

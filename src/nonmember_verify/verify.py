@@ -165,7 +165,7 @@ def check_audits(
     """Everything that concerns single audits and needs no signature. observed, retrained: whether the target is asked
     as well, and the reference distilled again."""
     for audit in audits:
-        own = report.under(audit.cell if len(audits) > 1 else "")
+        own = report.of(audit, audits)
         trained = []
         try:
             _check_audit(audit, tables, own)
@@ -226,9 +226,7 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
 
     if given.has_documents:
         for audit in audits:
-            check_opened(
-                audit, given.documents, given.secret or b"", report.under(audit.cell if len(audits) > 1 else "")
-            )
+            check_opened(audit, given.documents, given.secret or b"", report.of(audit, audits))
     elif given.documents or (given.secret is not None and given.canaries is None):
         report.failed(
             "text of the documents", "not looked at as was asked: it needs --documents and --secret together."
@@ -268,4 +266,4 @@ def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
         report.failed("canaries", str(error))
         return
     for audit in asked:
-        check_revealed(audit, private, digest, given.secret, report.under(audit.cell if len(audits) > 1 else ""))
+        check_revealed(audit, private, digest, given.secret, report.of(audit, audits))

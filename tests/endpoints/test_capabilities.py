@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lab_server.running import RunningLab
+from lab_server.running import RunningLab, limits
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Access, Completion, Limits, Request, questions
+from nonmember.endpoints import Access, Completion, Request, questions
 from nonmember.endpoints.client import EndpointClient, Refused, Session
 from nonmember.endpoints.models import Recorded
 from nonmember.endpoints.questions import check_alternatives, most_alternatives, require
@@ -24,18 +24,7 @@ from nonmember.endpoints.reading import (
     read_prompt_scores,
 )
 
-LIMITS = Limits(
-    concurrency=4,
-    requests_per_minute=None,
-    tokens_per_minute=None,
-    timeout=10,
-    max_retries=2,
-    max_requests=100,
-    max_tokens=None,
-    max_cost=None,
-    input_price=None,
-    output_price=None,
-)
+LIMITS = limits(4, max_requests=100)
 QUESTION = Request("d", "q", "What is it?", 4, 0.0, 0, instruction="Be brief.")
 
 

@@ -18,27 +18,16 @@ from typing import Any
 
 import pytest
 
-from lab_server.running import KEY_VARIABLE, RunningLab
+from lab_server.running import KEY_VARIABLE, RunningLab, limits
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Completion, Limits, Request, questions
+from nonmember.endpoints import Completion, Request, questions
 from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.client import run as run_to_its_end
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
 from nonmember.endpoints.table import FILE
 
-UNLIMITED = Limits(
-    concurrency=8,
-    requests_per_minute=None,
-    tokens_per_minute=None,
-    timeout=10,
-    max_retries=4,
-    max_requests=None,
-    max_tokens=None,
-    max_cost=None,
-    input_price=None,
-    output_price=None,
-)
+UNLIMITED = limits(8, max_retries=4)
 NUM_PROBES = 1  # requests that a plain question costs at the first use of an endpoint
 
 

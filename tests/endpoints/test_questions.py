@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import tiny
-from lab_server.running import KEY_VARIABLE, RunningLab, running_model
+from lab_server.running import KEY_VARIABLE, RunningLab, limits, running_model
 from marks import slow
 from nonmember import scores
 from nonmember.artifacts import Builder
-from nonmember.endpoints import Limits
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
 from nonmember.generated.rephrased import Written
@@ -24,18 +23,7 @@ from nonmember.models.loading import load_pretrained, save
 from nonmember.observations import AnswerProbabilities, Scored, TokenStatistics
 from nonmember.records import Document, Prompt, Question
 
-LIMITS = Limits(
-    concurrency=8,
-    requests_per_minute=None,
-    tokens_per_minute=None,
-    timeout=30,
-    max_retries=2,
-    max_requests=None,
-    max_tokens=None,
-    max_cost=None,
-    input_price=None,
-    output_price=None,
-)
+LIMITS = limits(8, timeout=30)
 IS_IT = Question("Is this text correct? Answer Yes or No.", answers=("Yes", "No"))
 
 

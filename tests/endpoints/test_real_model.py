@@ -12,8 +12,9 @@ import pytest
 
 import smollm2
 import tiny
+from lab_server.running import limits
 from nonmember.artifacts import Builder
-from nonmember.endpoints import Limits, Request
+from nonmember.endpoints import Request
 from nonmember.endpoints.asked import complete
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
@@ -23,18 +24,7 @@ from real_servers import TRANSFORMERS, llama_server, transformers_serve
 
 pytestmark = pytest.mark.slow
 
-LIMITS = Limits(
-    concurrency=1,
-    requests_per_minute=None,
-    tokens_per_minute=None,
-    timeout=300,
-    max_retries=1,
-    max_requests=100,
-    max_tokens=None,
-    max_cost=None,
-    input_price=None,
-    output_price=None,
-)
+LIMITS = limits(1, timeout=300, max_retries=1, max_requests=100)
 # In the forms of the methods: one word, one letter, a list, a continuation.
 QUESTIONS = [
     Request("a", "q", "Which city is the capital of France?", 8, 0.0, 0, instruction="Answer in one word."),

@@ -9,26 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from lab_server.running import limits
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Access, Limits, Request, questions
+from nonmember.endpoints import Access, Request, questions
 from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.questions import require
 from nonmember.endpoints.reading import EndpointError
 from real_servers import TRANSFORMERS, transformers_serve
 
-LIMITS = Limits(
-    concurrency=2,
-    requests_per_minute=None,
-    tokens_per_minute=None,
-    timeout=60,
-    max_retries=1,
-    max_requests=50,
-    max_tokens=None,
-    max_cost=None,
-    input_price=None,
-    output_price=None,
-)
+LIMITS = limits(timeout=60, max_retries=1, max_requests=50)
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 
 pytestmark = [

@@ -10,36 +10,26 @@ from typing import Any, ClassVar
 import numpy as np
 from made_up_audits import TELLING, Chat
 
+import made_up_methods
 import tiny
+from made_up_methods import CLOZE, DECOP, FSD, GATES, ORDER, PREFIX, PRISM, PRISM_GATES, clearance
 from nonmember.audits.question import Audit
 from nonmember.corpora import Component, CorpusSpec, Mixture, Shuffled
 from nonmember.methods import (
     Blind,
     CanaryTest,
-    Clearance,
-    Decop,
     DecopBaselines,
     DifferenceInDifferences,
     Dose,
-    Fsd,
-    Kds,
-    LlmDi,
     McPdd,
-    NameCloze,
-    OrderTest,
-    Pacost,
     PairedT,
-    PrefixCompletion,
-    Prism,
     RankAgreement,
     RankShift,
 )
 from nonmember.methods.clearance.controls import PlantedControls
-from nonmember.methods.clearance.gates import Gates
 from nonmember.methods.dose.controls import PlantedDoses
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
-from nonmember.methods.prism.gates import PrismGates
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
@@ -111,61 +101,24 @@ UNREAD, REFERENCE = (
 READ = Trained(UNREAD, tiny.pretraining(), SUSPECT, seed=3, label="reader")
 HEAVY = Trained(UNREAD, tiny.pretraining(), Mixture((Component(SUSPECT, 6),)), seed=3, label="reader")
 
-PRISM = Prism(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    margin=0.0,
-    max_tokens=64,
-)
-PRISM_GATES = PrismGates(
-    min_ce_gain=0.02,
-    min_kl_gain=0.0,
-    max_kl_rise=0.2,
-    max_nll_rise=0.35,
-    max_rank_correlation=0.995,
-    max_reference_gain=0.5,
-    min_distinct=0.8,
-    min_spread=0.02,
-    min_delta=0.02,
-    num_documents=30,
-    min_characters=20,
-    max_characters=200,
-    docstrings=["numpy"],
-    near_kl=0.15,
-    min_third_delta=-0.01,
-)
-CLEARANCE = Clearance(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    distillation_seeds=[1, 2],
-    controls=PlantedControls(
+CLEARANCE = clearance(
+    PlantedControls(
         stand_in=UNREAD, training=tiny.pretraining(), general=GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
     ),
-    exclude=TWICE,
-    third=THIRD,
-    gates=Gates(
+    TWICE,
+    THIRD,
+    gates=replace(
+        GATES,
         min_ce_gain=-1.0,
         min_ce_share=-9.0,
-        min_kl_gain=0.0,
         max_kl_rise=0.5,
         max_nll_rise=0.9,
-        min_rank_correlation=0.2,
         max_seed_sd=0.9,
         max_layout_auc=0.99,
         num_folds=3,
         min_separation=-9.0,
     ),
     shams=False,
-    noise=0.2,
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    content=0.95,
-    confidence=None,
-    max_tokens=64,
 )
 DOSE = Dose(
     controls=PlantedDoses(
@@ -203,56 +156,8 @@ DOSE = Dose(
     alpha=0.05,
     max_tokens=64,
 )
-ORDER = OrderTest(
-    num_shards=20,
-    max_examples=100,
-    num_orders=5,
-    window=64,
-    stride=32,
-    control=False,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
-LLM_DI = LlmDi(
-    perturbations=("butter_fingers",),
-    reference_features=True,
-    outliers="mean",
-    tail_fraction=0.1,
-    fit_size=100,
-    num_splits=3,
-    num_steps=40,
-    learning_rate=0.01,
-    equal_variances=True,
-    trim_predictions=False,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
-KDS = Kds(
-    training=tiny.pretraining(),
-    layer=-1,
-    bandwidth="per_kernel_median",
-    gamma=None,
-    baselines=[Loss()],
-    fsd=None,
-    order_test=None,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
-FSD = Fsd(
-    scores=[Perplexity(), MinK(0.2)],
-    training=tiny.pretraining(),
-    view="original",
-    num_resamples=200,
-    validation_share=0.3,
-    num_folds=5,
-    inverse_penalty=0.1,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
+LLM_DI = replace(made_up_methods.LLM_DI, tail_fraction=0.1, num_steps=40)
+KDS = replace(made_up_methods.KDS, baselines=[Loss()])
 MC_PDD = McPdd(
     reference="non_member",
     strategy="max",
@@ -271,31 +176,14 @@ MC_PDD = McPdd(
     alpha=0.05,
     max_tokens=512,
 )
-CLOZE = NameCloze(
-    with_title=False,
-    tagger=None,
-    masked_model=None,
-    max_new_tokens=16,
-    min_valid_share=0.95,
-    num_resamples=40,
-    num_few=10,
-    alpha=0.05,
-    max_tokens=512,
-)
-PREFIX = PrefixCompletion(
-    k=4, threshold=80, thresholds=[], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05, max_tokens=512
-)
-PACOST = Pacost(
+PACOST = replace(
+    made_up_methods.PACOST,
     rephraser=None,
     rephrasings=tiny.Texts(
         tuple(Document(item.doc_id, f"again {item.text}", item.cluster_id) for item in SUSPECT.documents)
     ),
-    temperature=0.1,
     max_new_tokens=64,
-    min_length_ratio=0.5,
-    max_length_ratio=2.0,
     min_answer_mass=0.5,
-    alpha=0.05,
     max_tokens=64,
 )
 BASELINES = DecopBaselines(scores=[MinK(0.2), Zlib()], num_resamples=100, num_few=10, alpha=0.05, max_tokens=64)
@@ -357,26 +245,8 @@ def decop(*, calibrate: bool = False, title: str = "Book") -> Audit:
             for number in (1, 2, 3)
         )
     )
-    method = Decop(
-        paraphraser=None,
-        paraphrases=paraphrases,
-        questions=None,
-        passage_length="short",
-        temperature=0.1,
-        max_new_tokens=100,
-        num_orders=4,
-        work="book",
-        exam="exam",
-        answer_tokens=4,
-        top_logprobs=20,
-        reading="probabilities" if calibrate else "text",
-        calibrate=calibrate,
-        min_valid_share=0.95,
-        num_resamples=50,
-        num_few=10,
-        alpha=0.05,
-        max_tokens=60,
-    )
+    reading = "probabilities" if calibrate else "text"
+    method = replace(DECOP, paraphraser=None, paraphrases=paraphrases, reading=reading, calibrate=calibrate)
     return asked(method, **books)
 
 

@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 
 import tiny
+from made_up_methods import clearance
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Select
 from nonmember.corpora.transforms.mixtures import planted_part
-from nonmember.methods import Clearance, Roles, ScoredDocuments
+from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.clearance.clearance import role_of
 from nonmember.methods.clearance.controls import PlantedControls, SharedControls
-from nonmember.methods.clearance.gates import Gates
 from nonmember.models import Noised
 from nonmember.models.exposure import truth_about
 from nonmember.records.exposure import Exposure
-from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 from tiny import build
@@ -31,35 +30,7 @@ REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, l
 CONTROLS = PlantedControls(
     stand_in=TARGET, training=tiny.pretraining(), general=tiny.GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
 )
-GATES = Gates(
-    min_ce_gain=0.0,
-    min_ce_share=0.5,
-    min_kl_gain=0.0,
-    max_kl_rise=0.1,
-    max_nll_rise=0.3,
-    min_rank_correlation=0.2,
-    max_seed_sd=0.2,
-    max_layout_auc=0.8,
-    num_folds=5,
-    min_separation=0.0,
-)
-METHOD = Clearance(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    distillation_seeds=[1, 2],
-    controls=CONTROLS,
-    exclude=TWICE,
-    third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"),
-    gates=GATES,
-    shams=True,
-    noise=0.2,
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    content=0.95,
-    confidence=None,
-    max_tokens=64,
-)
+METHOD = clearance(CONTROLS, TWICE, tiny.texts(*tiny.random_texts(60, seed=9), name="third"))
 ROLES = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=7)
 
 

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import tiny
+from made_up_methods import DECOP
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.measuring import join
 from nonmember.audits.question import Audit
@@ -22,7 +23,7 @@ from nonmember.endpoints import Answer, Completion, ParsedAnswer, Request
 from nonmember.endpoints.asked import parsed_answers
 from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.generated.rephrased import Written
-from nonmember.methods import Decop, Roles, ScoredDocuments
+from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.decop.questions import (
     INSTRUCTION,
     ORDERS,
@@ -240,26 +241,6 @@ def test_both_readings_judge_alike():
 
 # Roles and settings -------------------------------------------------------------------------------------------------
 
-DECOP = Decop(
-    paraphraser=Pretrained("the/paraphraser"),
-    paraphrases=None,
-    questions=None,
-    passage_length="short",
-    temperature=0.1,
-    max_new_tokens=100,
-    num_orders=4,
-    work="book",
-    exam="exam",
-    reading="text",
-    answer_tokens=4,
-    top_logprobs=20,
-    calibrate=False,
-    min_valid_share=0.95,
-    num_resamples=50,
-    num_few=10,
-    alpha=0.05,
-    max_tokens=60,
-)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9, tiny.GENERAL, tiny.texts("new"))
 
 

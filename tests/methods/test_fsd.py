@@ -11,11 +11,12 @@ import pytest
 from sklearn import metrics
 
 import tiny
+from made_up_methods import FSD
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Viewed
-from nonmember.methods import Fsd, Roles, ScoredDocuments
+from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.fsd import column, deviation, overlap
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document, TokenTable
@@ -23,18 +24,6 @@ from nonmember.scores import Lowercase, MinK, Perplexity, ReferenceDifference, S
 from nonmember.training import Trained
 
 TUNING = tiny.pretraining()
-FSD = Fsd(
-    scores=[Perplexity(), MinK(0.2)],
-    training=TUNING,
-    view="original",
-    num_resamples=200,
-    validation_share=0.3,
-    num_folds=5,
-    inverse_penalty=0.1,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
 UNREAD = tiny.texts(*tiny.random_texts(34, seed=3), name="unread")
 UNSEEN = tiny.texts(*tiny.random_texts(16, seed=4), name="unseen")
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9, UNREAD, UNSEEN)

@@ -10,12 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+import made_up_methods
 import tiny
+from made_up_methods import ORDER
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import NestedMixture, Sharded
-from nonmember.methods import Kds, OrderTest, Roles, ScoredDocuments
+from nonmember.methods import Roles, ScoredDocuments
 from nonmember.models import Pretrained
 from nonmember.models.exposure import truth_about
 from nonmember.scores import Loss, Perplexity, ReferenceDifference, Zlib
@@ -27,30 +29,9 @@ SGD = tiny.optimization(optimizer="sgd", learning_rate=0.1, batch_size=4, gradie
 LORA = Lora(rank=4, alpha=8, dropout=0.3, target_modules=None)
 TUNING = AdapterTuning(SGD, LORA, max_tokens=64, drop_last=False)
 FSD_TUNING = AdapterTuning(tiny.optimization(epochs=3), LORA, max_tokens=64, drop_last=True)
-KDS = Kds(
-    training=TUNING,
-    layer=-1,
-    bandwidth="per_kernel_median",
-    gamma=None,
-    baselines=[],
-    fsd=None,
-    order_test=None,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
+KDS = replace(made_up_methods.KDS, training=TUNING)
 ALL = replace(KDS, baselines=[Perplexity(), Zlib()], fsd=FSD_TUNING)
-ORDER_TEST = OrderTest(
-    num_shards=4,
-    max_examples=100,
-    num_orders=3,
-    window=64,
-    stride=32,
-    control=False,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
+ORDER_TEST = replace(ORDER, num_shards=4, num_orders=3)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9)
 RNG = np.random.default_rng(0)
 

@@ -9,24 +9,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import made_up_methods
 import tiny
-from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement, RankShift, Roles, ScoredDocuments
+from made_up_methods import PAIRED_T
+from nonmember.methods import Blind, RankAgreement, RankShift, Roles, ScoredDocuments
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 
 DISTILLATION = tiny.distillation()
-PRISM = Prism(
-    score=MinKPlusPlus(0.2),
-    distillation=DISTILLATION,
-    rank_metric="spearman",
-    num_resamples=500,
-    alpha=0.05,
-    margin=0.0,
-    max_tokens=64,
-)
-PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=DISTILLATION, alpha=0.05, max_tokens=64)
+PRISM = replace(made_up_methods.PRISM, num_resamples=500)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
 
 
@@ -270,20 +263,8 @@ def test_shift_of_equal_ranks_is_invalid():
 
 # Methods that compare with held-out text -------------------------------------------------------------------------
 
-LLM_DI = LlmDi(
-    perturbations=(),
-    reference_features=False,
-    outliers="mean",
-    tail_fraction=0.05,
-    fit_size=1000,
-    num_splits=10,
-    num_steps=200,
-    learning_rate=0.01,
-    equal_variances=True,
-    trim_predictions=False,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
+LLM_DI = replace(
+    made_up_methods.LLM_DI, perturbations=(), reference_features=False, fit_size=1000, num_splits=10, num_steps=200
 )
 BLIND = Blind(num_folds=5, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
 HELDOUT = tiny.texts(*tiny.random_texts(34, seed=3), name="heldout")

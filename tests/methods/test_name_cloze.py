@@ -12,25 +12,15 @@ import pytest
 from scipy import stats
 
 import tiny
+from made_up_methods import CLOZE as METHOD
 from nonmember.corpora.names import Choice
 from nonmember.endpoints import Request
 from nonmember.endpoints.models import MaskedModel
-from nonmember.methods import NameCloze, Roles
+from nonmember.methods import Roles
 from nonmember.methods.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, fill_in, word_of
 from nonmember.models import Pretrained
 from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 
-METHOD = NameCloze(
-    with_title=False,
-    tagger=None,
-    masked_model=None,
-    max_new_tokens=16,
-    min_valid_share=0.95,
-    num_resamples=40,
-    num_few=10,
-    alpha=0.05,
-    max_tokens=512,
-)
 PROBE = ClozeProbe(with_title=False, tagger=None, max_new_tokens=16)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9, heldout=tiny.GENERAL)
 PASSAGE = "When Mr. Hartwell came in, Hartwell's dog was asleep, and nobody had seen HARTWELL before."

@@ -9,26 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
+from made_up_methods import ORDER
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Joined, Mixture, Sharded, Shuffled
-from nonmember.methods import OrderTest, Roles, ScoredDocuments
+from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.order import CONTROL, TARGET, column, ordered_group, statistic_of
 from nonmember.stats.paired import order_test
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 
-METHOD = OrderTest(
-    num_shards=20,
-    max_examples=100,
-    num_orders=30,
-    window=64,
-    stride=32,
-    control=False,
-    compat=False,
-    alpha=0.05,
-    max_tokens=64,
-)
+METHOD = replace(ORDER, num_orders=30)
 FILE = Shuffled(tiny.texts(*tiny.random_texts(60, seed=3, words=6), name="line"), "order")
 ROLES = Roles(tiny.scratch(1), tiny.scratch(2), FILE, seed=5)
 

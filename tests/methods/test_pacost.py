@@ -14,13 +14,14 @@ import torch
 from scipy import stats
 
 import tiny
+from made_up_methods import PACOST
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl, Select
 from nonmember.generated.rephrased import Rephrasings, Written
-from nonmember.methods import Pacost, Roles, ScoredDocuments
+from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.pacost import IS_IT_CORRECT, REPHRASE
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
@@ -31,17 +32,6 @@ from nonmember.results.result import AuditResult
 from nonmember.scores import AnswerProbability, ScoreInputs
 
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
-PACOST = Pacost(
-    rephraser=Pretrained("the/rephraser"),
-    rephrasings=None,
-    temperature=0.1,
-    max_new_tokens=20,
-    min_length_ratio=0.5,
-    max_length_ratio=2.0,
-    min_answer_mass=0.05,
-    alpha=0.05,
-    max_tokens=30,
-)
 
 
 # What it asks for ------------------------------------------------------------------------------------------------

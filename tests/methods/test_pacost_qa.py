@@ -12,6 +12,7 @@ import pytest
 import torch
 from scipy import stats
 
+import made_up_methods
 import tiny
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
@@ -29,18 +30,7 @@ from nonmember.observations.passes import writing
 from nonmember.results.result import AuditResult
 
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
-PACOST = PacostQa(
-    rephraser=Pretrained("the/rephraser"),
-    rephrasings=None,
-    temperature=0.1,
-    max_new_tokens=20,
-    min_length_ratio=0.5,
-    max_length_ratio=2.0,
-    min_answer_mass=0.05,
-    alpha=0.05,
-    max_tokens=60,
-    max_answer_tokens=12,
-)
+PACOST = PacostQa(**vars(made_up_methods.PACOST) | {"max_tokens": 60}, max_answer_tokens=12)
 
 
 def test_it_asks_about_each_question_with_the_targets_own_answer():

@@ -12,13 +12,14 @@ import pytest
 import torch
 
 import tiny
+from made_up_methods import PREFIX
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.endpoints import Request
 from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.models import Endpoint
-from nonmember.methods import PrefixCompletion, Roles
+from nonmember.methods import Roles
 from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
 from nonmember.models import Pretrained
 from nonmember.records import Corpus
@@ -26,16 +27,7 @@ from nonmember.stats.proportions import exact_upper_bound, fisher_greater
 from scripted_models import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 ENDPOINT = Endpoint("http://localhost:1/v1", "a-model", "chat", "KEY")
-METHOD = PrefixCompletion(
-    k=4,
-    threshold=80,
-    thresholds=[70, 80, 90],
-    tokenizer=None,
-    new_tokens=2.0,
-    num_permutations=199,
-    alpha=0.05,
-    max_tokens=512,
-)
+METHOD = replace(PREFIX, thresholds=[70, 80, 90])
 PROBE = CompletionProbe(k=4, threshold=80, max_new_tokens=8, tokens_of=None)
 
 

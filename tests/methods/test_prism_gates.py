@@ -10,48 +10,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import made_up_methods
 import tiny
+from made_up_methods import PRISM_GATES
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.preparing import UNMEASURED, Prepared, prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
-from nonmember.methods.prism.gates import PrismGates
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
 from nonmember.results.result import AuditResult
-from nonmember.scores import Loss, MinKPlusPlus
+from nonmember.scores import Loss
 from nonmember.training import Trained
 
-GATES = PrismGates(
-    min_ce_gain=0.02,
-    min_kl_gain=-0.1,
-    max_kl_rise=0.2,
-    max_nll_rise=0.35,
-    max_rank_correlation=0.995,
-    max_reference_gain=0.5,
-    min_distinct=0.8,
-    min_spread=0.02,
-    min_delta=0.02,
-    num_documents=30,
-    min_characters=20,
-    max_characters=60,
-    docstrings=["numpy"],
-    near_kl=0.15,
-    min_third_delta=-0.01,
-)
-PRISM = Prism(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    margin=0.0,
-    max_tokens=64,
-    gates=GATES,
-)
+GATES = replace(PRISM_GATES, min_kl_gain=-0.1, max_characters=60)
+PRISM = replace(made_up_methods.PRISM, gates=GATES)
 GENERAL = tiny.texts(*tiny.random_texts(300, seed=11), name="other")
 TARGET, REFERENCE = (
     Trained(tiny.scratch(seed), tiny.pretraining(epochs=8), tiny.GENERAL, seed=seed, label=label)

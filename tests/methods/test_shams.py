@@ -7,15 +7,14 @@ from dataclasses import fields, replace
 import pytest
 
 import tiny
+from made_up_methods import GATES, PAIRED_T, PRISM, clearance
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
-from nonmember.methods import Clearance, PairedT, Prism, Roles
+from nonmember.methods import Roles
 from nonmember.methods.clearance.controls import PlantedControls
-from nonmember.methods.clearance.gates import Gates
 from nonmember.methods.clearance.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
 from nonmember.models import Noised
 from nonmember.records.exposure import Exposure
-from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 
 NONE, OFTEN = Exposure(1.0, 0), Exposure(1.0, 6)
@@ -25,44 +24,8 @@ CONTROLS = PlantedControls(STAND_IN, tiny.pretraining(), tiny.GENERAL, [NONE, OF
 TARGET = replace(CONTROLS.models(tiny.SUSPECT)[2].model, seed=9, label="target")  # has read it often
 OTHER = tiny.texts(*tiny.random_texts(34, seed=8), name="other")
 THIRD = tiny.texts(*tiny.random_texts(60, seed=9), name="third")
-GATES = Gates(
-    min_ce_gain=0.0,
-    min_ce_share=0.5,
-    min_kl_gain=0.0,
-    max_kl_rise=0.1,
-    max_nll_rise=0.3,
-    min_rank_correlation=0.2,
-    max_seed_sd=0.5,
-    max_layout_auc=0.9,
-    num_folds=5,
-    min_separation=-2.0,
-)
-PRISM = Prism(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    margin=0.0,
-    max_tokens=64,
-)
-PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
-CLEARANCE = Clearance(
-    score=MinKPlusPlus(0.2),
-    distillation=tiny.distillation(),
-    distillation_seeds=[1, 2],
-    controls=CONTROLS,
-    exclude=OFTEN,
-    third=THIRD,
-    gates=GATES,
-    shams=True,
-    noise=0.2,
-    rank_metric="spearman",
-    num_resamples=200,
-    alpha=0.05,
-    content=0.95,
-    confidence=None,
-    max_tokens=64,
+CLEARANCE = clearance(
+    CONTROLS, OFTEN, THIRD, gates=replace(GATES, max_seed_sd=0.5, max_layout_auc=0.9, min_separation=-2.0)
 )
 ROLES = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=7)
 KINDS = {ShamPrism: PRISM, ShamPairedT: PAIRED_T, ShamClearance: CLEARANCE}

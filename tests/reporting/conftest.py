@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
+import made_up
 import matplotlib
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 import golden
+from nonmember.cli import report as entry
 from nonmember.config.choices import config_directory
 from nonmember.config.roots import register
 from nonmember.config.safety import instantiate
@@ -58,83 +62,39 @@ def pictures_of_few_points():
         yield
 
 
-@pytest.fixture(scope="session")
-def paper():
-    return configured("prism")
-
-
-@pytest.fixture(scope="session")
-def fsd_paper():
-    return configured("fsd")
-
-
-@pytest.fixture(scope="session")
-def kds_paper():
-    return configured("kds")
-
-
-@pytest.fixture(scope="session")
-def order_paper():
-    return configured("order")
-
-
-@pytest.fixture(scope="session")
-def red_team_paper():
-    return configured("red_team")
-
-
-@pytest.fixture(scope="session")
-def calibration_paper():
-    return configured("calibration")
-
-
-@pytest.fixture(scope="session")
-def dose_paper():
-    return configured("dose")
-
-
-@pytest.fixture(scope="session")
-def dose_beyond_paper():
-    return configured("dose_beyond")
-
-
-@pytest.fixture(scope="session")
-def arena_paper():
-    return configured("arena")
-
-
-@pytest.fixture(scope="session")
-def dated_paper():
-    return configured("dated")
-
-
-@pytest.fixture(scope="session")
-def real_model_paper():
-    return configured("smollm")
-
-
-@pytest.fixture(scope="session")
-def margins_paper():
-    return configured("published_margins")
-
-
-@pytest.fixture(scope="session")
-def clearance_paper():
-    return configured("clearance")
-
-
-@pytest.fixture(scope="session")
-def mc_pdd_paper():
-    return configured("mc_pdd")
-
-
-@pytest.fixture(scope="session")
-def decop_paper():
-    return configured("decop")
-
-
 def configured(name):
     register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_directory()), version_base=None):
         return instantiate(compose("report", [f"report={name}"]).report)
+
+
+def of_report(name):
+    """A fixture: that report."""
+
+    @pytest.fixture(scope="session")
+    def report():
+        return configured(name)
+
+    return report
+
+
+paper, real_model_paper, margins_paper = map(of_report, ("prism", "smollm", "published_margins"))
+fsd_paper, kds_paper, order_paper, red_team_paper = map(of_report, ("fsd", "kds", "order", "red_team"))
+calibration_paper, dose_paper, dose_beyond_paper = map(of_report, ("calibration", "dose", "dose_beyond"))
+arena_paper, dated_paper, clearance_paper = map(of_report, ("arena", "dated", "clearance"))
+mc_pdd_paper, decop_paper = map(of_report, ("mc_pdd", "decop"))
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """written("fsd", *results): the folder of that report on these results, by the entry itself."""
+
+    def write(name, *results):
+        monkeypatch.chdir(tmp_path)
+        made_up.write(tmp_path / "audits", *results)
+        monkeypatch.setattr(sys, "argv", ["nonmember", f"report={name}", "results=[audits]", "folder=out"])
+        entry.main()
+        return tmp_path / "out"
+
+    return write

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 
@@ -27,3 +31,25 @@ def cell(found, row, column):
 
 def text(found, row, column):
     return cell_text(cell(found, row, column))
+
+
+def check_written(folder, *expected):
+    """The manifest of a report's folder, which holds the expected files: it lists all, each result is used, pictures
+    are sound XML, and every link of the page leads somewhere."""
+    listing = json.loads((folder / "manifest.json").read_text())
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert found == listing["files"]
+    assert {"report.html", "report.md", *expected} <= set(found)
+    assert all(item["used_in"] for item in listing["results"])
+    for path in folder.glob("figures/*.svg"):
+        picture = path.read_text()
+        ElementTree.fromstring(picture.replace("xlink:href", "href"))
+        assert "mathdefault" not in picture, "a label that no reader can read"
+    html = (folder / "report.html").read_text()
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    for target in re.findall(r'href="#([^"]+)"', html):
+        anchor, _, query = target.partition("?only=")
+        assert anchor in ids
+        assert not query or set(query.split(",")) <= set(ids)
+    return listing

@@ -55,6 +55,12 @@ def test_what_a_template_prints(template, printed):
         assert cell_text(CellTemplate(template).cell(here.runs, here)).replace("\\", "") == printed
 
 
+def test_a_table_by_a_fact_that_no_result_has_is_refused():
+    here = scope(made_up.result(), made_up.result())
+    with pytest.raises(ValueError, match="'here' goes by 'metric', which none of its 2 results has"):
+        Table(["metric"], "target", "{value}", sweep="here").block(here)
+
+
 @pytest.mark.parametrize(
     ("template", "told"),
     [

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import xml.etree.ElementTree as ElementTree
-
 import made_up
 import numpy as np
 import pytest
-from reading import block, built, text
+from reading import block, built, check_written, text
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INVALID, PUBLISHED
@@ -215,18 +211,7 @@ def test_published_means_are_means_of_the_published_numbers():
 
 @pytest.mark.slow
 @pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(tmp_path, monkeypatch):
-    from nonmember.cli import report as entry
-
-    monkeypatch.chdir(tmp_path)
-    made_up.write(
-        tmp_path / "audits", decop(), decop("mistral-7b"), decop(sweep="decop_replay_calibrated", calibrated=True)
-    )
-    monkeypatch.setattr(sys, "argv", ["nonmember", "report=decop", "results=[audits]", "folder=out"])
-    entry.main()
-    listing = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    pictures = {f"figures/{name}-recorded.svg" for name in ("accuracies", "roc", "letters", "places")}
-    assert {"report.html", "report.md", "tables/books.csv"} | pictures <= set(listing["files"])
-    assert all(item["used_in"] for item in listing["results"])
-    for path in (tmp_path / "out").glob("figures/*.svg"):
-        ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
+def test_the_command_writes_page_text_tables_and_pictures(written):
+    folder = written("decop", decop(), decop("mistral-7b"), decop(sweep="decop_replay_calibrated", calibrated=True))
+    pictures = (f"figures/{name}-recorded.svg" for name in ("accuracies", "roc", "letters", "places"))
+    check_written(folder, "tables/books.csv", *pictures)

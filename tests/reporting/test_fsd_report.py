@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-import sys
-import xml.etree.ElementTree as ElementTree
-
 import made_up
 import pytest
 from made_up_fsd import READ, UNREAD, everything, fsd, one_score
-from reading import block, built, text
+from reading import block, built, check_written, text
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, PUBLISHED
@@ -376,39 +371,11 @@ def test_slips_are_marked_and_nothing_else(fsd_paper):
 # ------------------------------------------------------------------------------------------ the command
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A report on everything, by the entry itself."""
-    from nonmember.cli import report as entry
-
-    monkeypatch.chdir(tmp_path)
-    made_up.write(tmp_path / "audits", *everything())
-    monkeypatch.setattr(sys, "argv", ["nonmember", "report=fsd", "results=[audits]", "folder=out"])
-    entry.main()
-    return tmp_path / "out"
-
-
 @pytest.mark.slow
 @pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(folder):
-    listing = json.loads((folder / "manifest.json").read_text())
-    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == listing["files"]
-    assert {"report.html", "report.md", "tables/table2.csv", "figures/figure4-micro.svg"} <= set(found)
-    assert all(item["used_in"] for item in listing["results"])
+def test_the_command_writes_page_text_tables_and_pictures(written):
+    folder = written("fsd", *everything())
+    check_written(folder, "tables/table2.csv", "figures/figure4-micro.svg")
     text = (folder / "report.md").read_text()
     assert f"{DOUBTED} probably a slip of the paper" in text
     assert "‡" not in text
-    for path in folder.glob("figures/*.svg"):
-        ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
-
-
-@pytest.mark.slow
-def test_every_link_of_the_page_leads_somewhere(folder):
-    html = (folder / "report.html").read_text()
-    ids = re.findall(r'\bid="([^"]+)"', html)
-    assert len(ids) == len(set(ids))
-    for target in re.findall(r'href="#([^"]+)"', html):
-        place, _, query = target.partition("?only=")
-        assert place in ids
-        assert not query or set(query.split(",")) <= set(ids)

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from nonmember_verify.bundle import Audit, FloatArray, table_of
 from nonmember_verify.report import Report
-from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, interval_of, room_of_p
+from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check_p, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX = 30, 5, 2
@@ -55,20 +55,13 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     p, distribution = _rates(less, more, number, rng)
     low, high = np.quantile(distribution, (alpha, 1 - alpha))
     difference = float(less[:, 0].sum() / less[:, 1].sum()) - float(more[:, 0].sum() / more[:, 1].sum())
-    report.numbers(
-        "statistic, interval and p",
-        {
-            "difference": (stated["value"], difference),
-            "p": (stated["p_value"], p),
-            "upper bound": (stated["ci_high"], float(high)),
-            "lower bound": (audit.details["lower"], float(low)),
-        },
-        f"from {number:,} resamples with the seed",
-    )
+    bounds = {"upper bound": (stated["ci_high"], float(high)), "lower bound": (audit.details["lower"], float(low))}
+    pairs = audit.beside(difference=difference, p=p) | bounds
+    report.numbers("statistic, interval and p", pairs, f"from {number:,} resamples with the seed")
     check_distribution(audit, distribution, report)
     own = np.random.Generator(np.random.Philox(len(distribution)))
     other = _drawn_one_by_one(less, own) - _drawn_one_by_one(more, own)
-    _check_p(stated["p_value"], (1 + int((other >= -1e-12).sum())) / (OWN_RESAMPLES + 1), p, number, report)
+    check_p(stated["p_value"], (1 + int((other >= -1e-12).sum())) / (OWN_RESAMPLES + 1), p, number, report)
     invalid = False
     for name in audit.groups:
         asked = _answers_of(audit, name, "hits")
@@ -100,16 +93,6 @@ def _rates(less: np.ndarray, more: np.ndarray, number: int, rng: np.random.Gener
 def _drawn_one_by_one(side: np.ndarray, rng: np.random.Generator) -> FloatArray:
     rows = side[rng.integers(len(side), size=(OWN_RESAMPLES, len(side)))].sum(axis=1)
     return np.asarray(rows[:, 0] / rows[:, 1])
-
-
-def _check_p(stated: float, own: float, p: float, number: int, report: Report) -> None:
-    """own: p by draws of the verifier's own.   p: with the seed, from `number` draws."""
-    report.require(
-        "p, by other draws",
-        abs(own - stated) <= room_of_p(p, number),
-        f"p is {own:.4f} with the verifier's own.",
-        f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
-    )
 
 
 # Works ----------------------------------------------------------------------------------------------------------------
@@ -149,31 +132,22 @@ def name_cloze(audit: Audit, report: Report) -> Conclusion:
         found = _compared(audit, works[0], works[1], report)
         decision = "inconclusive" if found == "invalid" else found
     else:
-        report.numbers("statistic", {"share": (audit.statistics["value"], float(works[0].mean()))}, "from the answers")
+        report.numbers("statistic", audit.beside(share=float(works[0].mean())), "from the answers")
     told = f"{hits} of {len(groups['suspect'])} names were given."
     return Conclusion("invalid" if invalid else decision, {"found": told})
 
 
 def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> str:
     """The verdict of Welch's two-sided test on the means of works; invalid where nothing varies."""
-    stated, number = audit.statistics, audit.settings["num_resamples"]
-    rng = audit.rng()
+    number, rng = audit.settings["num_resamples"], audit.rng()
     drawn = [item[rng.integers(len(item), size=(number, len(item)))].mean(axis=1) for item in (first, second)]
     distribution = drawn[0] - drawn[1]
     low, high = interval_of(distribution, audit.alpha)
     difference, p = float(first.mean() - second.mean()), None
     if max(np.ptp(first), np.ptp(second)) > 1e-15:
         p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
-    report.numbers(
-        "statistic, interval and p",
-        {
-            "difference": (stated["value"], difference),
-            "p": (stated["p_value"], p),
-            "low": (stated["ci_low"], low),
-            "high": (stated["ci_high"], high),
-        },
-        f"from the answers, {number:,} resamples with the seed",
-    )
+    pairs = audit.beside(difference=difference, p=p, low=low, high=high)
+    report.numbers("statistic, interval and p", pairs, f"from the answers, {number:,} resamples with the seed")
     check_distribution(audit, distribution, report)
     report.unchecked("interval, by other draws", "no verdict rests on it; only a seal shows that no seed was chosen")
     if p is None:
@@ -182,18 +156,14 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
 
 
 def prefix_completion(audit: Audit, report: Report) -> Conclusion:
-    groups, stated = audit.groups, audit.statistics
+    groups = audit.groups
     values = groups["suspect"].values["completion"]
     hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
     # Clopper and Pearson's bounds, from the incomplete beta function.
     low = float(special.betaincinv(hits, number - hits + 1, alpha / 2)) if hits else 0.0
     high = float(special.betaincinv(hits + 1, number - hits, 1 - alpha / 2)) if hits < number else 1.0
-    report.numbers(
-        "statistic and interval",
-        {"share": (stated["value"], hits / number), "low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
-        "from the answers",
-        tolerance=1e-8,
-    )
+    pairs = audit.beside(share=hits / number, low=low, high=high)
+    report.numbers("statistic and interval", pairs, "from the answers", tolerance=1e-8)
     decision = "score_only"
     if "heldout" in groups:
         works = [item.by_unit(item.values["completion"]) for item in groups.values()]
@@ -224,5 +194,5 @@ def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
     rng = np.random.Generator(np.random.Philox(len(both)))
     orders = np.argsort(rng.random((OWN_RESAMPLES, len(both))), axis=1)[:, : len(first)]
     reached = int((both[orders].sum(axis=1) >= first.sum() - 1e-12).sum())
-    _check_p(stated, (1 + reached) / (OWN_RESAMPLES + 1), p, number, report)
+    check_p(stated, (1 + reached) / (OWN_RESAMPLES + 1), p, number, report)
     return p

@@ -11,7 +11,7 @@ from nonmember_verify.bundle import Audit, FloatArray
 from nonmember_verify.canaries import PrivateFile
 from nonmember_verify.commitments import commitment
 from nonmember_verify.report import Report
-from nonmember_verify.resampling import OWN_RESAMPLES, generator, room_of_p
+from nonmember_verify.resampling import OWN_RESAMPLES, check_p, generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 ROUNDING = 1e-12
@@ -80,12 +80,7 @@ def _check_draws(audit: Audit, pairs: list[tuple[float, FloatArray]], report: Re
     p = _p_of_draws(gains, found, number, audit.rng())
     report.numbers("p", {"p": (stated, p)}, f"from {number:,} draws with the seed")
     own = _p_of_draws(gains, found, OWN_RESAMPLES, generator(*tables))
-    report.require(
-        "p, by other draws",
-        abs(own - stated) <= room_of_p(p, number),
-        f"p is {own:.4f} with the verifier's own.",
-        f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
-    )
+    check_p(stated, own, p, number, report)
 
 
 def _p_of_draws(gains: list[FloatArray], found: float, number: int, rng: np.random.Generator) -> float:

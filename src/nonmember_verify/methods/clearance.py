@@ -28,7 +28,7 @@ Reading = tuple[float, int]  # share, exposures
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
-    settings, suspect, details, stated = audit.settings, audit.groups["suspect"], audit.details, audit.statistics
+    settings, suspect, details = audit.settings, audit.groups["suspect"], audit.details
     metric, names = settings["rank_metric"], _named("distilled", len(settings["distillation_seeds"]))
     two_way = TwoWay.of(suspect, "reference", "target", names, metric)
     low, high = two_way.interval(audit.alpha)
@@ -40,33 +40,20 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     extra = (settings["controls"]["deviation"] ** 2, settings["controls"]["deviation_df"] or math.inf)
     bounds = {item: _bound(read, item, settings["content"], settings["confidence"], extra) for item in heavier}
     limit, p = max(bounds.values()), max(_p_value(two_way.delta, read, item, extra) for item in heavier)
-    report.numbers(
-        "statistic and controls",
-        {
-            "Delta": (stated["value"], two_way.delta),
-            "deltas of the seeds": (details["deltas_by_seed"], two_way.deltas.tolist()),
-            "deltas of the controls": (
-                details["control_deltas"],
-                {_label(item): deltas for item, deltas in controls.items()},
-            ),
-        },
-        "from the scores",
-    )
-    report.numbers(
-        "p, margin and interval",
-        {
-            "p": (stated["p_value"], p),
-            "margin": (details["margin"], limit),
-            "margins": (
-                {name: item["bound"] for name, item in details["margins"].items()},
-                {_label(item): bound for item, bound in bounds.items()},
-            ),
-            "low": (stated["ci_low"], low),
-            "high": (stated["ci_high"], high),
-        },
-        "from the controls, and by leaving out each document in turn",
-        tolerance=1e-6,
-    )
+    by_label = {_label(item): deltas for item, deltas in controls.items()}
+    pairs = audit.beside(Delta=two_way.delta) | {
+        "deltas of the seeds": (details["deltas_by_seed"], two_way.deltas.tolist()),
+        "deltas of the controls": (details["control_deltas"], by_label),
+    }
+    report.numbers("statistic and controls", pairs, "from the scores")
+    margins = {name: item["bound"] for name, item in details["margins"].items()}
+    pairs = audit.beside(p=p) | {
+        "margin": (details["margin"], limit),
+        "margins": (margins, {_label(item): bound for item, bound in bounds.items()}),
+    }
+    pairs |= audit.beside(low=low, high=high)
+    told = "from the controls, and by leaving out each document in turn"
+    report.numbers("p, margin and interval", pairs, told, tolerance=1e-6)
     report.ok("p, margin and interval, by other draws", "they are made without draws: no seed changes them.")
     report.unchecked(
         "what no verdict rests on",

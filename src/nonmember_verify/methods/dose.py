@@ -40,21 +40,14 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     wanted, exceed, heaviest = settings["exclude"], settings.get("exceed", 0.0), float(curve.doses[-1])
     reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, _between(settings), exceed)
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
-    report.numbers(
-        "features",
-        {
-            "of the target": (details["features"], features["target"]),
-            "of the controls": ([item["features"] for item in told.values()], [features[role] for role in told]),
-        },
-        "from the scores",
-    )
+    pairs = {
+        "of the target": (details["features"], features["target"]),
+        "of the controls": ([item["features"] for item in told.values()], [features[role] for role in told]),
+    }
+    report.numbers("features", pairs, "from the scores")
     _check_reading(audit, curve, reading, exceed, report)
-    report.numbers(
-        "controls left out in turn",
-        {"readings": ([item["reading"] for item in told.values()], [left_out[role] for role in told])},
-        "by a second implementation",
-        tolerance=TOLERANCE,
-    )
+    pairs = {"readings": ([item["reading"] for item in told.values()], [left_out[role] for role in told])}
+    report.numbers("controls left out in turn", pairs, "by a second implementation", tolerance=TOLERANCE)
     report.ok("p and interval, by other draws", "they are made without draws: no seed changes them.")
     report.unchecked("partial use", "the shares that may have been read are taken as stated; no verdict rests on them")
     orders = left_out
@@ -82,12 +75,8 @@ def _between(settings: Mapping[str, Any]) -> Between | None:
 
 
 def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, report: Report) -> None:
-    details, stated, heaviest = audit.details, audit.statistics, float(curve.doses[-1])
-    pairs = {
-        "readings": (stated["value"], reading.estimate),
-        "low": (stated["ci_low"], reading.low),
-        "high": (stated["ci_high"], reading.high),
-        "p": (stated["p_value"], reading.p_at_least),
+    details, heaviest = audit.details, float(curve.doses[-1])
+    pairs = audit.beside(readings=reading.estimate, low=reading.low, high=reading.high, p=reading.p_at_least) | {
         "p of no reading": (details["p_value_of_no_reading"], reading.p_none),
         "p of fit": (details["p_value_of_fit"], reading.p_fit),
         "cleared dose": (details["cleared_dose"], reading.cleared),
@@ -100,12 +89,8 @@ def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, 
     }
     if "exceed" in audit.settings:
         pairs["p of the exceeded dose"] = (details["p_value_of_exceeded"], reading.p_at_most)
-    report.numbers(
-        "statistic, interval and p",
-        pairs,
-        "from the features, by a second implementation of the curve",
-        tolerance=TOLERANCE,
-    )
+    told = "from the features, by a second implementation of the curve"
+    report.numbers("statistic, interval and p", pairs, told, tolerance=TOLERANCE)
 
 
 def _expected(settings: Mapping[str, Any]) -> set[str]:

@@ -31,17 +31,10 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     found = [_split(suspect, heldout, sizes, settings, rng) for _ in range(settings["num_splits"])]
     p_values = [p for _, p in found]
     combined = _combined(p_values)
-    stated = audit.statistics
-    report.numbers(
-        "statistic and p",
-        {
-            "median t": (stated["value"], float(np.median([t for t, _ in found]))),
-            "p": (stated["p_value"], combined),
-            "p of the splits": (audit.details["p_values"], p_values),
-        },
-        "from the scores, splits with the seed, by a second implementation",
-        tolerance=TOLERANCE,
-    )
+    pairs = audit.beside(**{"median t": float(np.median([t for t, _ in found])), "p": combined})
+    pairs["p of the splits"] = (audit.details["p_values"], p_values)
+    told = "from the scores, splits with the seed, by a second implementation"
+    report.numbers("statistic and p", pairs, told, tolerance=TOLERANCE)
     own_rng = generator(suspect[:, 0], heldout[:, 0])
     own = [_split(suspect, heldout, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
     _check_by_other_splits(audit, [t for t, _ in found], own, report)

@@ -27,26 +27,23 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         return Conclusion("invalid")
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
     metric, number = settings["rank_metric"], settings["num_resamples"]
-    stated, details = audit.statistics, audit.details
+    details = audit.details
     rho = [correlation(item, target, metric) for item in (reference, distilled)]
     first, second = resampling.resampled([reference, distilled], target, metric, audit.rng(), number)
     distribution = first - second
     low, high = interval_of(distribution, audit.alpha)
     p = p_of(distribution, settings["margin"])
-    report.numbers("p", {"p": (stated["p_value"], p)}, f"from {number:,} resamples with the seed", tolerance=0.0)
-    report.numbers(
-        "statistic, interval and further numbers",
-        {
-            "Delta": (stated["value"], rho[0] - rho[1]),
-            "low": (stated["ci_low"], low),
-            "high": (stated["ci_high"], high),
-            "rho_reference_target": (details["rho_reference_target"], rho[0]),
-            "rho_distilled_target": (details["rho_distilled_target"], rho[1]),
-            "rho_distilled_reference": (details["rho_distilled_reference"], correlation(distilled, reference, metric)),
-            "p_value_at_margin_0.1": (details["p_value_at_margin_0.1"], p_of(distribution, SENSITIVITY_MARGIN)),
-        },
-        f"from the scores, {number:,} resamples with the seed",
-    )
+    report.numbers("p", audit.beside(p=p), f"from {number:,} resamples with the seed", tolerance=0.0)
+    further = {
+        "rho_reference_target": rho[0],
+        "rho_distilled_target": rho[1],
+        "rho_distilled_reference": correlation(distilled, reference, metric),
+        "p_value_at_margin_0.1": p_of(distribution, SENSITIVITY_MARGIN),
+    }
+    pairs = audit.beside(Delta=rho[0] - rho[1], low=low, high=high)
+    pairs |= {name: (details[name], value) for name, value in further.items()}
+    told = f"from the scores, {number:,} resamples with the seed"
+    report.numbers("statistic, interval and further numbers", pairs, told)
     resampling.check_distribution(audit, distribution, report)
     _check_by_other_draws(audit, [reference, distilled], target, report)
     decision = NON_MEMBERSHIP if p < audit.alpha else "inconclusive"
@@ -138,17 +135,15 @@ def _check_power(audit: Audit, report: Report) -> None:
     rho = [
         correlation(third[role], third["target"], audit.settings["rank_metric"]) for role in ("reference", "distilled")
     ]
-    report.numbers(
-        "power",
-        {
-            "rho_reference_target": (stated["rho_reference_target"], rho[0]),
-            "rho_distilled_target": (stated["rho_distilled_target"], rho[1]),
-            "kl_fall": (stated["kl_fall"], found["kl"]),
-            "kl_fall_third": (stated["kl_fall_third"], -found["kl_third"]),
-            "has_power": (stated["has_power"], bool(rho[0] - rho[1] > bound)),
-        },
-        "from the scores on third text",
-    )
+    numbers = {
+        "rho_reference_target": rho[0],
+        "rho_distilled_target": rho[1],
+        "kl_fall": found["kl"],
+        "kl_fall_third": -found["kl_third"],
+        "has_power": bool(rho[0] - rho[1] > bound),
+    }
+    pairs = {name: (stated[name], value) for name, value in numbers.items()}
+    report.numbers("power", pairs, "from the scores on third text")
 
 
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:

@@ -67,15 +67,8 @@ def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: b
         return
     t, mean = found[0] * factor, found[1]
     p = float((stats.t.sf if larger else stats.t.cdf)(t, number - 1))
-    report.numbers(
-        "statistic and p",
-        {
-            "t": (stated["value"], t),
-            "p": (stated["p_value"], p),
-            "mean difference": (audit.details["mean_difference"], mean),
-        },
-        "from the scores, by exact sums",
-    )
+    pairs = audit.beside(t=t, p=p) | {"mean difference": (audit.details["mean_difference"], mean)}
+    report.numbers("statistic and p", pairs, "from the scores, by exact sums")
     report.require(
         "interval",
         stated["ci_low"] is None and stated["ci_high"] is None,
@@ -107,22 +100,14 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     (mean, *own), (mean_other, *other) = parts
     difference, variance = mean - mean_other, own[0] + other[0]
     if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
-        report.numbers("statistic", {"difference": (stated["value"], difference)}, "from the scores")
+        report.numbers("statistic", audit.beside(difference=difference), "from the scores")
         report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
         return Conclusion("invalid")
     df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
     p = float(stats.t.sf(difference / math.sqrt(variance), df))
     reach = float(stats.t.ppf(1 - audit.alpha / 2, df)) * math.sqrt(variance)
-    report.numbers(
-        "statistic, p and interval",
-        {
-            "difference": (stated["value"], difference),
-            "p": (stated["p_value"], p),
-            "low": (stated["ci_low"], difference - reach),
-            "high": (stated["ci_high"], difference + reach),
-        },
-        "from the scores, by exact sums over clusters",
-    )
+    pairs = audit.beside(difference=difference, p=p, low=difference - reach, high=difference + reach)
+    report.numbers("statistic, p and interval", pairs, "from the scores, by exact sums over clusters")
     enough = min(map(len, groups)) >= MIN_DOCUMENTS and min(own[2], other[2]) >= MIN_CLUSTERS
     return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
 

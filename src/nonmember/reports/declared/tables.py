@@ -62,8 +62,17 @@ class Axis:
         return CORNERS.get(self.fact, self.fact.rpartition(".")[2].replace("_", " "))
 
     def labels(self, scope: Scope, runs: Sequence[Run], key: str, fixed: Any = None) -> dict[Any, str]:
-        """Label -> printed name, in printed order. fixed: the one that all of the table's results have."""
+        """Label -> printed name, in printed order. fixed: the one that all of the table's results have.
+
+        Raises ValueError where no result has the fact, and it has no names.
+        """
         found = dict.fromkeys(run.get(self.of) for run in runs)
+        if self.names is None and self.fact not in OF_WORLD and list(found) == [None]:
+            raise ValueError(
+                f"The table or figure {key!r} goes by {self.fact!r}, which none of its {len(runs)} results has. Name a "
+                "fact of their result.json: of `question` or its `data` or `settings` (rank_metric, score.kind), or of "
+                "the details (details.NAME)."
+            )
         labels = self._labels(scope, runs, key, found)
         if isinstance(fixed, str):
             labels = {fixed: labels.get(fixed, fixed)}
