@@ -13,8 +13,8 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from torch import Tensor
 
 from nonmember.checks import require_count
-from nonmember.models.encoding import encode
 from nonmember.models.forward import SplitForward, evaluation_mode, split_forward
+from nonmember.models.reading import encode_beginnings
 from nonmember.observations.passes.tokens import PaddedBatches, check_readable, length_buckets
 from nonmember.observations.passes.vocabulary import token_statistics
 from nonmember.records import FloatArray, TokenTable
@@ -79,7 +79,9 @@ class MembershipMonitor(lightning.Callback):
         self._scores = dict(scores or {"log_likelihood": Loss(), "min_k_plus_plus": MinKPlusPlus(0.2)})
         for name, score in self._scores.items():
             if not _takes_one_pass(score):
-                raise ValueError(f"scores must be of one forward pass, without texts or a reference; {name} needs more.")
+                raise ValueError(
+                    f"scores must be of one forward pass, without texts or a reference; {name} needs more."
+                )
         self._ids = {
             name: _token_ids(texts, name, tokenizer, max_tokens) for name, texts in {**sets, HELDOUT: heldout}.items()
         }
@@ -153,7 +155,9 @@ class MembershipMonitor(lightning.Callback):
     def _values(
         self, now: Mapping[str, Mapping[str, FloatArray]], start: Mapping[str, Mapping[str, FloatArray]]
     ) -> dict[str, float]:
-        values = {f"membership/{name}/{key}": float(item.mean()) for name, of in now.items() for key, item in of.items()}
+        values = {
+            f"membership/{name}/{key}": float(item.mean()) for name, of in now.items() for key, item in of.items()
+        }
         for name in now.keys() - {HELDOUT}:
             for key in self._scores:
                 gains = [now[group][key] - start[group][key] for group in (name, HELDOUT)]
@@ -168,7 +172,9 @@ class MembershipMonitor(lightning.Callback):
         assert self._split is not None
         lengths = [len(ids) for ids in documents]
         columns: dict[int, tuple[Tensor, ...]] = {}
-        for batch in PaddedBatches(documents, length_buckets(lengths, self._max_batch_tokens, self._split.lengths.group)):
+        for batch in PaddedBatches(
+            documents, length_buckets(lengths, self._max_batch_tokens, self._split.lengths.group)
+        ):
             ids_BT, lengths_B = batch["input_ids"].to(device), batch["lengths"].to(device)
             scored_BT = torch.arange(1, ids_BT.shape[1], device=device) < lengths_B[:, None]
             features_ND = self._split.body(ids_BT)[:, :-1][scored_BT]
@@ -201,7 +207,7 @@ def _token_ids(texts: Texts, name: str, tokenizer: Any, max_tokens: int | None) 
     if any(isinstance(text, str) for text in texts):
         if tokenizer is None:
             raise ValueError(f"{name} holds texts, which need a tokenizer. Pass tokenizer=..., or lists of token ids.")
-        ids = encode(tokenizer, [str(text) for text in texts], max_tokens)
+        ids = encode_beginnings(tokenizer, [str(text) for text in texts], max_tokens)
     else:
         ids = [[int(item) for item in text][:max_tokens] for text in texts]
     if short := [index for index, item in enumerate(ids) if len(item) < 2]:

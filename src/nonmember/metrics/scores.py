@@ -60,9 +60,7 @@ class _OfDocuments(Metric):
                 "model returns them, not shifted."
             )
         scored_BT = mask_BT[:, 1:].bool() & mask_BT[:, :-1].bool()
-        found = token_statistics(
-            logits[:, :-1][scored_BT], PlainLogits(logits.shape[-1]), input_ids[:, 1:][scored_BT]
-        )
+        found = token_statistics(logits[:, :-1][scored_BT], PlainLogits(logits.shape[-1]), input_ids[:, 1:][scored_BT])
         self.log_prob.append(found.log_prob)
         self.mean.append(found.mean)
         self.std.append(found.std)

@@ -110,9 +110,7 @@ class KernelDivergence(_OfPairs):
     tensor(True)
     """
 
-    def __init__(
-        self, bandwidth: Bandwidth = "per_kernel_median", gamma: float | None = None, **settings: Any
-    ) -> None:
+    def __init__(self, bandwidth: Bandwidth = "per_kernel_median", gamma: float | None = None, **settings: Any) -> None:
         super().__init__(**settings)
         check_bandwidth(bandwidth, gamma)
         self.bandwidth: Bandwidth = bandwidth
