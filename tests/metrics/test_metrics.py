@@ -1,4 +1,4 @@
-"""Metrics by the grid of torchmetrics' own tests: batches, processes, types, copies. Values are SciPy's and the like."""
+"""Metrics by the grid of torchmetrics' own tests: batches, processes, types, copies. Values are SciPy's."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _OfDocuments(Metric):
         mask_BT = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         if logits.ndim != 3 or not logits.shape[:2] == input_ids.shape == mask_BT.shape:
             raise ValueError(
-                "Expected logits [documents, tokens, vocabulary], and input_ids and attention_mask [documents, tokens]; "
+                "Expected logits [documents, tokens, vocabulary], input_ids and attention_mask [documents, tokens]; "
                 f"got {list(logits.shape)}, {list(input_ids.shape)} and {list(mask_BT.shape)}. Pass the logits as the "
                 "model returns them, not shifted."
             )
