@@ -119,9 +119,9 @@ class Optimization(Checked):
     batch_size: sequences per optimizer step, however they are divided over micro-batches and devices.
     warmup: share of the steps, or a whole number of steps.   final_fraction: learning rate at the end as a fraction of
         the peak.   gradient_clip: bound on the global norm, or null.
-    optimizer: adamw, sgd (without momentum; betas and epsilon then mean nothing), or a partial of a class of torch.optim
-        or one's own, which is given the parameters, `learning_rate` as lr and the partial's own arguments (betas,
-        epsilon and weight_decay then mean nothing).
+    optimizer: adamw, sgd (without momentum; betas and epsilon then mean nothing), or a partial of a class of
+        torch.optim or one's own, which is given the parameters, `learning_rate` as lr and the partial's own arguments
+        (betas, epsilon and weight_decay then mean nothing).
     schedule: likewise; a partial is given the optimizer, and steps after each step (warmup and final_fraction then
         mean nothing). The argument `num_steps` of a partial is the number of steps of the training.
     """
