@@ -32,6 +32,7 @@ LAYERS = (
     "models",
     "training",
     "observations",
+    "metrics",
     "endpoints",
     "generated",
     "methods",

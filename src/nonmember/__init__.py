@@ -9,6 +9,7 @@
     nm.load_results("outputs/audits")                             finished audits, a row each
     nm.load_scores("outputs/scores/NAME")                         scores of streamed documents, batch by batch
     nm.scores, nm.stats                                           every score and statistic, on arrays
+    nm.metrics                                                    those of a training, as torchmetrics and a callback
 
 Nothing is imported before it is used.
 """
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nonmember import scores, stats
+    from nonmember import metrics, scores, stats
     from nonmember.api.advising import advise
     from nonmember.api.auditing import audit
     from nonmember.api.prism import PrismTest, prism_test
@@ -34,6 +35,7 @@ __all__ = [
     "audit",
     "load_results",
     "load_scores",
+    "metrics",
     "prism_test",
     "score",
     "scores",
@@ -53,7 +55,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("scores", "stats"):
+    if name in ("metrics", "scores", "stats"):
         return importlib.import_module(f"nonmember.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

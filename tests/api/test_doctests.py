@@ -21,7 +21,7 @@ from nonmember.checks import Checked
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (nm.scores, nm.stats, api)
+    for package in (nm.metrics, nm.scores, nm.stats, api)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 FUNCTIONS = [

@@ -37,6 +37,9 @@ ATTACKS = {
     "nonmember.corpora.Jsonl.build": {"_args_": [None]},
     "nonmembers.Thing": {},
     "lightning.Trainer.fit": {"_args_": [None]},
+    "torch.optim.sgd.sgd": {"params": []},
+    "torch.optim.lr_scheduler.warnings.warn": {"message": "x"},
+    "torch.optim.lr_scheduler.Counter": {},
 }
 
 
@@ -91,6 +94,12 @@ def test_what_is_allowed_is_built():
         instantiate(CORPUS | {"_target_": "nonmember.corpora.Jsonn"})
     with pytest.raises(ValueError, match="must name a class or a function; got 'nonmember"):
         instantiate(CORPUS | {"_target_": "nonmember.corpora"})
+
+
+def test_optimizers_and_schedules_of_torch_are_built():
+    node = {"_target_": "torch.optim.NAdam", "_partial_": True, "decoupled_weight_decay": True}
+    assert instantiate(node).keywords == {"decoupled_weight_decay": True}
+    assert instantiate({"_target_": "torch.optim.lr_scheduler.StepLR", "_partial_": True}).func.__name__ == "StepLR"
 
 
 def test_modules_that_the_user_names_are_allowed_and_what_they_import_is_not(monkeypatch):

@@ -1,7 +1,6 @@
 """Every number of every setting has a range, and leaving it is one sentence: key, expected, got, what to do.
 
-The recipes are built here as the command line builds them, from the YAML of `conf/`, without a process, a model or
-torch.
+The recipes are built here as the command line builds them, from the YAML of `conf/`, without a process or a model.
 """
 
 from __future__ import annotations
@@ -9,11 +8,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
@@ -124,7 +124,20 @@ REFUSED = {
         ("epsilon", 0, "epsilon must be a number in (0, 1]; got 0."),
         ("weight_decay", -0.1, "weight_decay must be a number in [0, 1]; got -0.1."),
         ("gradient_clip", -1, "gradient_clip must be a number above 0 or null; got -1. null leaves gradients as they"),
-        ("optimizer", "adam", "optimizer must be one of adamw, sgd; got 'adam'."),
+        (
+            "optimizer",
+            "adam",
+            "optimizer must be one of adamw, sgd; got 'adam'. A class of your choice: optimizer={_tar",
+        ),
+        ("optimizer", partial(torch.optim.LBFGS), "a step for each gradient; got LBFGS"),
+        ("optimizer", partial(torch.optim.SGD, lr=1), "without lr, which the recipe sets (learning_rate)"),
+        (
+            "optimizer",
+            partial(torch.optim.SGD, speed=1),
+            "SGD does not take these arguments: got an unexpected keyword",
+        ),
+        ("optimizer", partial(torch.optim.SGD, momentum=MODEL), "momentum of optimizer must be a number, a text"),
+        ("schedule", partial(torch.optim.lr_scheduler.StepLR), "missing a required argument: 'step_size'"),
     ],
     "distillation": [
         ("max_tokens", -5, "max_tokens must be a whole number of at least 2; got -5."),

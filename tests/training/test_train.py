@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 from dataclasses import replace
 
@@ -11,6 +13,7 @@ import torch
 
 import tiny
 from marks import slow
+from nonmember.artifacts.settings import settings_of
 from nonmember.tracking.curves import CurveLogger
 from nonmember.tracking.trackers import CsvLogging, RunInfo
 from nonmember.training import run
@@ -121,6 +124,33 @@ def test_pretraining_is_the_plain_loop_however_divided(tmp_path, micro_batch_siz
     by_hand(expected, sequences, recipe.optimization)
     tiny.assert_equal_weights(tiny.weights(student), tiny.weights(expected), atol=1e-6)
     assert facts["num_sequences"] == len(sequences)
+
+
+def test_an_optimizer_and_a_schedule_by_class_are_the_plain_loop_and_part_of_the_key(tmp_path):
+    by_class = {
+        "optimizer": functools.partial(torch.optim.NAdam, betas=[0.8, 0.9], eps=1e-3),
+        "schedule": functools.partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max="num_steps"),
+    }
+    recipe = tiny.pretraining(10, batch_size=4, epochs=2, gradient_clip=None, **by_class)
+    student, facts = trained(recipe, tmp_path, micro_batch_size=3)
+    sequences = packed_sequences(DOCUMENTS, length=10, end_of_text=END, seed=SEED)
+    expected = tiny.model(1, VOCAB)
+    optimizer = torch.optim.NAdam(expected.parameters(), lr=1e-2, betas=(0.8, 0.9), eps=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, facts["num_steps"])
+    for step in plan_steps(len(sequences), batch_size=4, epochs=2, seed=SEED):
+        sums = [sums_over_document(expected, sequences[index])[0] for index in step]
+        optimizer.zero_grad()
+        (sum(sums) / sum(len(sequences[index]) - 1 for index in step)).backward()
+        optimizer.step()
+        schedule.step()
+    tiny.assert_equal_weights(tiny.weights(student), tiny.weights(expected), atol=1e-6)
+    kept = settings_of(recipe)["optimization"]
+    assert json.loads(json.dumps(kept["optimizer"])) == {
+        "target": "torch.optim.NAdam",
+        "arguments": [["betas", [0.8, 0.9]], ["eps", 1e-3]],
+    }
+    assert kept["schedule"]["target"] == "torch.optim.lr_scheduler.CosineAnnealingLR"
+    assert hash(recipe) == hash(tiny.pretraining(10, batch_size=4, epochs=2, gradient_clip=None, **by_class))
 
 
 @pytest.mark.parametrize("divided", [slow({"micro_batch_size": 1}), {"micro_batch_size": 3}])

@@ -1,8 +1,9 @@
 """Restricts what a config may instantiate: YAML is untrusted, so only allowed classes are built from it.
 
 `instantiate` takes the place of Hydra's, whose list of forbidden targets leaves `pandas.read_pickle`, `torch.load` and
-many more. Here a `_target_` is a settings class (a dataclass) of this package, one of the few names of FURTHER, or
-lies in a module that the user names in the environment variable NONMEMBER_ALLOW_TARGETS. docs/safety.md says more.
+many more. Here a `_target_` is a settings class (a dataclass) of this package, one of the few names of FURTHER, a class
+of torch.optim, or lies in a module that the user names in the environment variable NONMEMBER_ALLOW_TARGETS.
+docs/safety.md says more.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ FURTHER = (
     *(f"lightning.pytorch.loggers.{name}" for name in ("TensorBoardLogger", "MLFlowLogger", "CSVLogger")),
     *(f"lightning.pytorch.callbacks.{name}" for name in PASSIVE),
 )
+OPTIMIZERS = "torch.optim"  # its classes: optimizers and schedules
 FOR_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # where its launchers and sweepers are
 # What Optuna's sweeper draws by: those that its own configs name.
 OF_OPTUNA = tuple(f"optuna.samplers.{name}Sampler" for name in ("TPE", "Random", "CmaEs", "Grid", "NSGAII", "MOTPE"))
@@ -161,13 +163,14 @@ def _resolved(target: Any, key: str) -> Callable[..., Any]:
     # What a module has merely imported is not its own: `nonmember.artifacts.store.os.system`, say.
     home = getattr(found, "__module__", None)
     is_own = _below(home, OWN) and isinstance(found, type) and is_dataclass(found)
-    if not (is_own or _below(home, _allowed_by_user())):
+    is_optimizer = _below(target, (OPTIMIZERS,)) and _below(home, (OPTIMIZERS,)) and isinstance(found, type)
+    if not (is_own or is_optimizer or _below(home, _allowed_by_user())):
         raise _not_allowed(key, target)
     return found
 
 
 def _check_name(target: Any, key: str) -> None:
-    if not (target in FURTHER or _below(target, (*OWN, *_allowed_by_user()))):
+    if not (target in FURTHER or _below(target, (*OWN, OPTIMIZERS, *_allowed_by_user()))):
         raise _not_allowed(key, target)
 
 

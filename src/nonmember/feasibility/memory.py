@@ -18,7 +18,7 @@ from nonmember.runtime.compute import MIB
 GIB = 2**30
 ACTIVATIONS, CHECKPOINTED = 34, 2  # bytes a token, layer and unit of width, at 16 bits
 ONE_LAYER = 8  # values a token and unit of width that live at once without gradients; of the inner layer two
-STATES = {"adamw": 16, "sgd": 8}  # bytes a trained parameter
+OF_ADAMW, OF_SGD = 16, 8  # bytes a trained parameter; other optimizers are taken to hold as much as AdamW
 USABLE = 0.92  # of a device's memory; the rest is the library's and lost in pieces
 
 
@@ -99,7 +99,7 @@ def writing(shape: Shape, weights: float, settings: Settings) -> Memory:
     return replace(at, fixed=at.fixed + kept)
 
 
-def training(shape: Shape, frozen: float, trained: int, optimizer: str, tokens: int, settings: Settings) -> Memory:
+def training(shape: Shape, frozen: float, trained: int, optimizer: object, tokens: int, settings: Settings) -> Memory:
     """frozen: bytes of weights that are only read (base of an adapter, teacher).   trained: number of parameters.
     tokens: of a sequence."""
     wide = settings.micro_batch_size * tokens * shape.hidden * settings.bytes_of_activations
@@ -108,7 +108,10 @@ def training(shape: Shape, frozen: float, trained: int, optimizer: str, tokens: 
         if settings.gradient_checkpointing
         else (ACTIVATIONS * shape.num_layers)
     )
-    return Memory(frozen + STATES[optimizer] * trained, wide * layers + settings.logits_budget_mib * MIB)
+    return Memory(
+        frozen + (OF_SGD if optimizer == "sgd" else OF_ADAMW) * trained,
+        wide * layers + settings.logits_budget_mib * MIB,
+    )
 
 
 def smaller(settings: Settings) -> Iterator[tuple[Settings, tuple[str, ...]]]:

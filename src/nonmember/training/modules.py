@@ -18,7 +18,7 @@ from nonmember.models.forward import Ids, SplitForward
 from nonmember.training.adapters import RankSchedule
 from nonmember.training.data import Loader
 from nonmember.training.losses import Terms, cross_entropy_terms, distillation_terms, weighted_sum
-from nonmember.training.recipes import Distillation, Optimization
+from nonmember.training.recipes import Chosen, Distillation, Optimization
 from nonmember.training.sharding import ShardableModule
 
 MOST_BYTES = 2**28  # of a teacher's features that are kept
@@ -150,7 +150,9 @@ class CausalLMModule(ShardableModule):
         recipe = self._optimization
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         optimizer: torch.optim.Optimizer
-        if recipe.optimizer == "sgd":
+        if isinstance(recipe.optimizer, Chosen):
+            optimizer = recipe.optimizer.make(parameters, num_steps=self._num_steps, lr=recipe.learning_rate)
+        elif recipe.optimizer == "sgd":
             optimizer = torch.optim.SGD(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
         else:
             optimizer = torch.optim.AdamW(
@@ -160,9 +162,12 @@ class CausalLMModule(ShardableModule):
                 eps=recipe.epsilon,
                 weight_decay=recipe.weight_decay,
             )
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: learning_rate_factor(step, self._num_steps, recipe)
-        )
+        if isinstance(recipe.schedule, Chosen):
+            schedule = recipe.schedule.make(optimizer, num_steps=self._num_steps)
+        else:
+            schedule = torch.optim.lr_scheduler.LambdaLR(
+                optimizer, lambda step: learning_rate_factor(step, self._num_steps, recipe)
+            )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _weighted_sum(

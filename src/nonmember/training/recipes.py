@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,31 +45,98 @@ def _target_modules(value: Any, name: str, *, or_null: bool = True) -> str | tup
     return ALL_LINEAR if value == ALL_LINEAR else _names(value, name)
 
 
+# What needs several passes a step, gradients of another kind, or a measure that training has not.
+UNSUITABLE = ("LBFGS", "SparseAdam", "ReduceLROnPlateau")
+NUM_STEPS = "num_steps"  # as the value of an argument: the number of steps of the training
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An optimizer or a schedule by its class, as a recipe and a key hold it.
+
+    target: name of the class.   arguments: (name, plain value), by name; `num_steps` stands for the number of steps.
+    """
+
+    target: str
+    arguments: tuple[tuple[str, Any], ...]
+
+    def make(self, first: Any, *, num_steps: int, **further: Any) -> Any:
+        """first: the parameters of an optimizer, or the optimizer of a schedule."""
+        module, _, name = self.target.rpartition(".")
+        given = {key: num_steps if value == NUM_STEPS else value for key, value in self.arguments}
+        return getattr(importlib.import_module(module), name)(first, **given, **further)
+
+
+def _chosen(value: Any, name: str, words: tuple[str, ...], **own: Any) -> Chosen | None:
+    """own: arguments that are the recipe's."""
+    if value in words or isinstance(value, Chosen):
+        return None
+    if not isinstance(value, functools.partial):
+        hint = f"A class of your choice: {name}={{_target_: torch.optim...,_partial_: true,...}}."
+        raise ValueError(wrong(name, f"one of {', '.join(words)}", value, hint))
+    kind, arguments = value.func, {key: _plain(item, f"{key} of {name}") for key, item in value.keywords.items()}
+    module, called = kind.__module__, kind.__qualname__
+    if called in UNSUITABLE:
+        raise ValueError(f"{name} must be one that takes a step for each gradient; got {called}. Choose another.")
+    if taken := arguments.keys() & own:
+        raise ValueError(
+            f"{name} must be without {', '.join(taken)}, which the recipe sets (learning_rate). Leave it out."
+        )
+    try:
+        inspect.signature(kind).bind(None, **arguments, **own)
+    except TypeError as error:
+        raise ValueError(f"{name}: {called} does not take these arguments: {error}. Correct them.") from error
+    if module.startswith("torch.optim.") and module != "torch.optim.lr_scheduler":
+        module = "torch.optim"  # where all versions of torch have it
+    return Chosen(f"{module}.{called}", tuple(sorted(arguments.items())))
+
+
+def _plain(value: Any, name: str) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item, name) for item in value)
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ValueError(wrong(name, "a number, a text, true, false, null or a list of these", value))
+    return value
+
+
+def _optimizer(value: Any, name: str) -> Chosen | None:
+    return _chosen(value, name, ("adamw", "sgd"), lr=1.0)
+
+
+def _schedule(value: Any, name: str) -> Chosen | None:
+    return _chosen(value, name, ("linear", "cosine", "constant"))
+
+
 class RuinedWeights(ValueError):
     """Training ended with weights that are no finite numbers."""
 
 
 @dataclass(frozen=True)
 class Optimization(Checked):
-    """AdamW (or SGD) with linear warm-up; gradients are those of the mean over all tokens of a step.
+    """AdamW, SGD or an optimizer by its class, with linear warm-up and decay or a schedule by its class; gradients are
+    those of the mean over all tokens of a step.
 
     batch_size: sequences per optimizer step, however they are divided over micro-batches and devices.
     warmup: share of the steps, or a whole number of steps.   final_fraction: learning rate at the end as a fraction of
         the peak.   gradient_clip: bound on the global norm, or null.
-    optimizer: adamw, or sgd (without momentum; betas and epsilon then mean nothing).
+    optimizer: adamw, sgd (without momentum; betas and epsilon then mean nothing), or a partial of a class of
+        torch.optim or one's own, which is given the parameters, `learning_rate` as lr and the partial's own arguments
+        (betas, epsilon and weight_decay then mean nothing).
+    schedule: likewise; a partial is given the optimizer, and steps after each step (warmup and final_fraction then
+        mean nothing). The argument `num_steps` of a partial is the number of steps of the training.
     """
 
     learning_rate: Annotated[float, Number("(0, inf)", "The paper's is 5e-5.")]
     batch_size: Annotated[int, Count(1, MOST_SEQUENCES)]
     epochs: Annotated[int, Count(1)]
     warmup: Annotated[float | int, _require_warmup]
-    schedule: Literal["linear", "cosine", "constant"]
+    schedule: Annotated[Literal["linear", "cosine", "constant"] | Chosen, _schedule]
     final_fraction: Annotated[float, Number("[0, 1]", "It is a share of learning_rate; 0.0 ends at nothing.")]
     betas: Annotated[tuple[float, float], _two_betas]
     epsilon: Annotated[float, Number("(0, 1]", "The usual is 1e-8.")]
     weight_decay: Annotated[float, Number("[0, 1]")]
     gradient_clip: Annotated[float | None, Number("(0, inf)", "null leaves gradients as they are.")]
-    optimizer: Literal["adamw", "sgd"] = "adamw"
+    optimizer: Annotated[Literal["adamw", "sgd"] | Chosen, _optimizer] = "adamw"
 
 
 class _Recipe(Checked):

@@ -257,7 +257,7 @@ def _fit(
     def expected(trainer: lightning.Trainer) -> str:
         forward_only = num_parameters(*module.teachers)
         operations = (TRAINING * num_parameters(module.model) + FORWARD * forward_only) * reached[-1]
-        moments = 2 if optimization.optimizer == "adamw" else 0
+        moments = 0 if optimization.optimizer == "sgd" else 2
         memory = num_bytes(module.model, *module.teachers) + training_bytes(module.model, moments=moments)
         return expectation(operations, memory + module.budget, trainer.strategy.root_device, trainer.world_size)
 
