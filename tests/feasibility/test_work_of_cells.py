@@ -46,6 +46,15 @@ def test_bounds_follow_the_recipe():
     assert words_in(twice) == 1800 * 200
 
 
+def test_documents_of_some_domains_and_of_a_label_are_not_the_whole():
+    halves = Part(CLEANED, take="a", sizes={"a": 60}, by="document", per="domain", domains=("x", "y", "z"), salt="s")
+    assert bound_of(halves).documents == 180
+    assert bound_of(Select(halves, domains=("y",))).documents == 60
+    books = Hub("avduarte333/BookTection", None, "train", "0" * 40, "text", None, where={"Length": "medium", "Label": 1})
+    clean = replace(books, where={"Length": "medium", "Label": 0})
+    assert bound_of(books).documents + bound_of(clean).documents == 5610, "165 books of 34 passages"
+
+
 def test_tokens_are_cut_by_what_is_read_and_by_the_words_there_are():
     assert bound_of(HALF).tokens(512) == 400 * 320
     assert bound_of(HALF).tokens(100) == 400 * 100
@@ -170,6 +179,18 @@ def test_a_cell_of_table_2():
     assert kinds["distilling"].tokens == 500 * 320
     assert sum(job.kind == "observing" for job in checked.jobs) == 3
     assert checked.num_gpus == 1
+
+
+def test_asking_four_passages_in_24_orders_by_hand():
+    """Some 640 tokens a question, four passages of 128 and the instruction around them, read in parallel, and four that are written."""
+    checked = cell("world=pythia", "data=decop_booktection", "method=decop_open", "model@target=llama_2_70b_chat")
+    asked = [job for job in checked.jobs if job.kind == "writing"]
+    requests = 24 * 34 * 165
+    parameters = 68_976_648_192
+    per_question = sum(job.operations for job in asked) / (2 * parameters * requests)
+    assert 512 + 64 < per_question < 1.25 * 640
+    assert sum(job.token_by_token for job in asked) == 2 * parameters * requests * 4
+    assert 11 <= hours(checked.jobs, Machine()) <= 27, "714 where writing and reading took as long a token"
 
 
 def test_adapters_of_olmo_and_phi():

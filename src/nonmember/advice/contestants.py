@@ -80,14 +80,14 @@ class Cost:
     @classmethod
     def of(cls, needed: Requirements, situation: Situation) -> Self:
         """Passes by models that are at hand; where they are not, one request a text and pass. Questions are asked about
-        each text and held-out text, of which there are as many, with some 100 tokens around the text."""
+        each text and held-out text, of which there are as many, with some 100 tokens around the texts shown."""
         tokens, documents, at_hand = situation.all_tokens, situation.documents, situation.access == "weights"
         questions = 2 * needed.questions * documents
         return cls(
             trained=needed.tuned * needed.epochs * tokens,
             read=needed.passes * tokens if at_hand else 0,
             requests=questions + (0 if at_hand else needed.passes * documents),
-            asked=questions * (situation.tokens + 100) + (0 if at_hand else needed.passes * tokens),
+            asked=round(questions * (needed.shown * situation.tokens + 100)) + (0 if at_hand else needed.passes * tokens),
             answered=questions * needed.answer_tokens,
             controls=needed.controls,
             tuned=needed.tuned,

@@ -35,10 +35,12 @@ TOKENS_PER_WORD = 1.6  # a bound for English prose in vocabularies of 32,000 ent
 
 @dataclass(frozen=True)
 class Bound:
-    """Most documents, and most words of each, told from a recipe; None where it does not say."""
+    """Most documents, and most words of each, told from a recipe; None where it does not say. domains: of which there
+    are equally many documents, where the recipe names them."""
 
     documents: int | None
     words: int | None = None
+    domains: tuple[str, ...] = ()
 
     def tokens(self, most: int | None = None) -> int | None:
         """Of all documents, of at most so many tokens each; None where nothing bounds them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -11,17 +12,18 @@ from nonmember.artifacts import Spec
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
 from nonmember.corpora import CorpusSpec, Mixture
-from nonmember.corpora.specs import TOKENS_PER_WORD
+from nonmember.corpora.specs import TOKENS_PER_WORD, Bound
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
 from nonmember.feasibility.memory import Memory, Settings
 from nonmember.feasibility.meta import Shape, num_tuned, num_tuned_of_hub, shape_of, shape_of_scratch
 from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.generated.rephrased import Written
-from nonmember.models import ModelSpec, Pretrained
+from nonmember.models import Gguf, ModelSpec, Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.observations import Measurement, Reordered, Scored
 from nonmember.observations.base import Observation
+from nonmember.records.requirements import Requirements
 from nonmember.runtime.expectations import FORWARD, TRAINING
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining
@@ -29,7 +31,8 @@ from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 4.0}
 QUANTIZED = {"8bit": 1.0, "4bit": 0.6}
 STORED_BYTES_PER_TOKEN = 20  # of an observation of tokens
-PROMPT_TOKENS = 1024  # around what is asked about, at most
+AROUND = 128  # tokens of a question beside the texts that it shows: instruction, names, letters
+TOKENS_OF_TEXT = 1024  # of a text of which nothing says how long it is
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,9 @@ class Weights:
 @dataclass(frozen=True)
 class Job:
     """kind: training, tuning, distilling, observing, writing or asking.   identity: equal of equal jobs.
-    tokens: most, None where nothing bounds them.   operations: floating-point.   needs: memory by settings of the
-    trainer, None for what is asked of a service.   requests: to a service, at most.   num_tuned: of an adapter."""
+    tokens: most, None where nothing bounds them.   operations: floating-point, in parallel over the tokens of a text.
+    token_by_token: further ones, of texts that are written.   needs: memory by settings of the trainer, None for what
+    is asked of a service.   requests: to a service, at most.   num_tuned: of an adapter."""
 
     kind: str
     model: str
@@ -54,6 +58,7 @@ class Job:
     needs: Callable[[Settings], Memory] | None = field(default=None, compare=False)
     requests: int | None = None
     num_tuned: int | None = None
+    token_by_token: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -110,10 +115,10 @@ def _jobs_of(spec: Any) -> Iterator[Job]:
         case Trained():
             yield _training(spec)
         case Written():
-            yield _answers(spec.model, spec.base, 1, spec.max_new_tokens, spec.max_tokens, "writing", spec)
+            needs = Requirements(None, questions=1, answer_tokens=spec.max_new_tokens)
+            yield _answers(spec.model, spec.base, needs, spec.max_tokens, "writing", spec)
         case Asked():
-            needs = spec.probe.requirements
-            yield _answers(spec.model, spec.corpus, needs.questions, needs.answer_tokens, PROMPT_TOKENS, "asking", spec)
+            yield _answers(spec.model, spec.corpus, spec.probe.requirements, TOKENS_OF_TEXT, "asking", spec)
         case Reordered():
             tokens = bound_of(spec.corpus).tokens(spec.window)
             times = (spec.num_orders + 1) * spec.window // spec.stride
@@ -137,6 +142,11 @@ def weights_of(model: ModelSpec) -> Weights:
                 raise Unknown(model.path)
             each = QUANTIZED.get(model.quantization) or BYTES[model.dtype]
             return Weights(shape, shape.num_parameters * each)
+        case Gguf():  # dequantised when it is loaded
+            shape = shape_of(model.path)
+            if shape is None:
+                raise Unknown(model.readable)
+            return Weights(shape, shape.num_parameters * BYTES[model.dtype])
         case Scratch():
             shape = shape_of_scratch(model)
             return Weights(shape, shape.num_parameters * BYTES["float32"])
@@ -156,7 +166,7 @@ def _tuned(model: Trained) -> int:
     base: ModelSpec = model.base
     while isinstance(base, Trained):
         base = base.base
-    if isinstance(base, Pretrained):
+    if isinstance(base, Pretrained | Gguf):
         return num_tuned_of_hub(base.path, model.training.adapter)
     if isinstance(base, Scratch):
         from nonmember.feasibility.meta import from_settings
@@ -213,22 +223,25 @@ def _observing(model: ModelSpec, spec: Any, tokens: int | None, what: str) -> Jo
     )
 
 
-def _answers(model: ModelSpec, corpus: CorpusSpec, each: int, new_tokens: int, limit: int, kind: str, spec: Any) -> Job:
-    documents = bound_of(corpus).documents
-    requests = None if documents is None else documents * each
-    tokens = None if requests is None else requests * (limit + PROMPT_TOKENS + new_tokens)
+def _answers(model: ModelSpec, corpus: CorpusSpec, needs: Requirements, limit: int, kind: str, spec: Any) -> Job:
+    """limit: tokens of a text, at most."""
+    bound = bound_of(corpus)
+    requests = None if bound.documents is None else bound.documents * needs.questions
+    shown = math.ceil(needs.shown * (Bound(1, bound.words).tokens(limit) or limit)) + AROUND
+    tokens = None if requests is None else requests * (shown + needs.answer_tokens)
     identity = _identity(kind, spec)
     if not model.has_weights:
         return Job("asking", model.readable, identity, tokens, None, requests=requests)
     weights = weights_of(model)
-    operations = None if tokens is None else float(FORWARD * weights.shape.num_parameters * tokens)
+    each = None if requests is None else float(FORWARD * weights.shape.num_parameters * requests)
     return Job(
         "writing",
         model.readable,
         identity,
         tokens,
-        operations,
+        None if each is None else each * shown,
         lambda settings: memory.writing(weights.shape, weights.num_bytes, settings),
+        token_by_token=(each or 0.0) * needs.answer_tokens,
     )
 
 

@@ -129,7 +129,7 @@ def shape_of_model(model: Any) -> Shape:
         num_layers=first(*LAYER_NAMES),
         hidden=hidden,
         intermediate=first("intermediate_size", "ff_intermediate_size", "ffn_dim", "n_inner") or 4 * hidden,
-        width_of_keys=hidden // heads * (first("num_key_value_heads") or heads),
+        width_of_keys=(first("head_dim") or hidden // heads) * (first("num_key_value_heads") or heads),
         vocabulary=first("vocab_size"),
         context=first("max_position_embeddings", "n_positions"),
         tied=bool(config.get("tie_word_embeddings")),

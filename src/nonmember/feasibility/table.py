@@ -101,9 +101,8 @@ def hours(jobs: Iterable[Job], machine: Machine) -> float | None:
             continue
         if job.operations is None:
             return None
-        share = machine.writing if job.kind == "writing" else machine.utilisation
-        total += job.operations / (machine.tflops * 1e12 * share) / 3600
-    return total
+        total += job.operations / machine.utilisation + job.token_by_token / machine.writing
+    return total / (machine.tflops * 1e12) / 3600
 
 
 def hours_text(jobs: Sequence[Job], machine: Machine) -> str:

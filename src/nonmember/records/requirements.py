@@ -54,6 +54,7 @@ class Requirements:
         controls: Models that are trained on general text with the texts in it.
         questions: About each text of either set.
         answer_tokens: Of an answer, at most.
+        shown: Texts of that length in a question.
     """
 
     access: Access | None
@@ -66,3 +67,4 @@ class Requirements:
     controls: int = 0
     questions: int = 0
     answer_tokens: int = 0
+    shown: float = 1

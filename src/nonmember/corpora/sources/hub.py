@@ -165,7 +165,8 @@ class Hub(FromRows):
                 yield self._document(row, number)
 
     def bound(self, hub: HubBounds) -> Bound:
-        names = (self.name, self.split, *(self.data_files or ()), *dict(self.where or ()).values())
+        wanted = [f"{column}={value}" for column, value in dict(self.where or ()).items()]
+        names = (self.name, self.split, *(self.data_files or ()), *wanted)
         described = hub(self.path, names)
         files = max(1, len(self.data_files or ())) if self.num_documents is None else 1
         most = None if described.documents is None else described.documents * files

@@ -8,12 +8,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, Transform, require_choice, require_count
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_choice, require_count
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.corpora.transforms.splits import position
 from nonmember.records import Corpus, Document
 
 WINDOW = 50  # characters; any shared stretch of twice this length is found
+CHARACTERS_PER_WORD = 6  # with the space behind it
 SPARE = 50  # candidates beyond twice as many as are wanted, for those that are left out
 SALT = "neutral text"
 HALVES = ("third", "practice")
@@ -51,6 +52,11 @@ class Neutral(Transform):
         require_count(self.num_documents, 1, "`num_documents` of Neutral", or_null=True)
         require_count(self.min_characters, 1, "`min_characters` of Neutral")
         require_count(self.max_characters, self.min_characters, "`max_characters` of Neutral")
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base, suspect = self.base.bound(hub), self.apart_from.bound(hub)
+        number = self.num_documents or suspect.documents
+        return Bound(least(number, base.documents), least(base.words, self.max_characters // CHARACTERS_PER_WORD))
 
     def build(self, builder: Builder) -> Corpus:
         suspect = builder.get(self.apart_from)

@@ -109,7 +109,8 @@ class Part(Transform):
 
     def bound(self, hub: HubBounds) -> Bound:
         base = self.base.bound(hub)
-        return Bound(self._most_of(base.documents), base.words)
+        domains = self.domains or () if self.take in dict(self.sizes) else base.domains
+        return Bound(self._most_of(base.documents), base.words, domains)
 
     def _most_of(self, base: int | None) -> int | None:
         sizes, groups = dict(self.sizes), len(self.domains) if self.domains else 1
@@ -227,7 +228,10 @@ class Select(Transform):
 
     def bound(self, hub: HubBounds) -> Bound:
         base = self.base.bound(hub)
-        return Bound(least(base.documents, self.num_documents), base.words)
+        documents = base.documents
+        if documents is not None and base.domains and self.domains is not None:
+            documents = math.ceil(documents * len(set(self.domains) & set(base.domains)) / len(base.domains))
+        return Bound(least(documents, self.num_documents), base.words, self.domains or base.domains)
 
 
 @dataclass(frozen=True)

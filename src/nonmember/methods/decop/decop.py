@@ -68,7 +68,7 @@ from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.blind import BlindGuess
-from nonmember.stats.letter_choice import calibration_offsets
+from nonmember.stats.letter_choice import LETTERS, calibration_offsets
 from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
@@ -188,6 +188,7 @@ class Decop(TakesFew):
         inputs=("heldout", "works", "titles", "follows", "rephraser"),
         questions=24,
         answer_tokens=4,
+        shown=len(LETTERS),
     )
 
     def __post_init__(self) -> None:

@@ -187,7 +187,7 @@ class MultipleChoice(_Choice):
 
     @property
     def requirements(self) -> Requirements:
-        return replace(super().requirements, questions=self.num_orders)
+        return replace(super().requirements, questions=self.num_orders, shown=len(LETTERS))
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:
