@@ -193,7 +193,12 @@ def document(doc_id: str, text: str, cluster_id: str, domain: str, title: str = 
     """Raises ValueError for half a character (a lone surrogate), which JSON, Python and names of files can hold, and
     which no tokenizer reads."""
     parts = {
-        "doc_id": doc_id, "text": text, "cluster_id": cluster_id, "domain": domain, "title": title, "author": author
+        "doc_id": doc_id,
+        "text": text,
+        "cluster_id": cluster_id,
+        "domain": domain,
+        "title": title,
+        "author": author,
     }
     for name, part in parts.items():
         try:

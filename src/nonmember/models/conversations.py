@@ -11,14 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from jinja2 import TemplateError
-
 from nonmember.artifacts import Builder
 from nonmember.checks import Checked, require_kind
 from nonmember.corpora.sources.conversations import Turn, turns_from_json
 from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.models.base import ModelSpec
-from nonmember.models.templates import rendered
 from nonmember.models.tokenizing import name_of
 from nonmember.records import Corpus
 from nonmember.runtime.progress import tracked
@@ -28,6 +25,10 @@ IN_MARKS = re.compile("\ue000(\\d+)\ue001")
 ASSISTANT = "assistant"
 PLAIN = "plain"  # the template without a program: "User: ...", an empty line, "Assistant: ..."
 WHAT_TO_DO = "Give data.template=plain, which writes 'User: ...' and 'Assistant: ...' before the turns"
+
+
+class Refusal(Exception):
+    """Why a template cannot write a conversation."""
 
 
 def _require_model(value: object, name: str, *, or_null: bool = False) -> None:
@@ -61,11 +62,11 @@ class Rendered(Checked, CorpusSpec):
         for document in tracked(source.documents, "writing conversations"):
             try:
                 pieces = write(turns_from_json(document.text))
-            except TemplateError as error:
+            except Refusal as error:
                 assert isinstance(write, ChatTemplate)
                 raise ValueError(
                     f"The chat template of {name_of(write.tokenizer)} refuses the conversation {document.doc_id!r}: "
-                    f"{_first_line(error)}. Leave it out, or mend its turns (most templates want user and assistant in "
+                    f"{error}. Leave it out, or mend its turns (most templates want user and assistant in "
                     f"turn). {WHAT_TO_DO}."
                 ) from error
             documents.append(replace(document, text="".join(pieces), pieces=pieces))
@@ -84,8 +85,8 @@ class Rendered(Checked, CorpusSpec):
             raise ValueError(f"{str(error).partition('. ')[0]}. {WHAT_TO_DO}.") from error
         if not getattr(tokenizer, "chat_template", None):
             raise ValueError(
-                f"{self.model.readable} has no chat template, so nobody knows how it reads conversations. {WHAT_TO_DO}; "
-                "or put chat_template.jinja beside its tokenizer."
+                f"{self.model.readable} has no chat template, so nobody knows how it reads conversations. "
+                f"{WHAT_TO_DO}; or put chat_template.jinja beside its tokenizer."
             )
         return tokenizer
 
@@ -107,28 +108,36 @@ class ChatTemplate:
         """The pieces of a conversation (`nonmember.records.Document`).
 
         Raises:
-            TemplateError: The template refuses it, or changes what is said.
+            Refusal: The template refuses it, or changes what is said.
             ValueError: It does not end.
         """
-        why: list[TemplateError] = []
+        why: list[Refusal] = []
         for form in _forms(turns):
             try:
                 text, frame = self._text(form), self._frame(tuple(turn.role for turn in form))
-            except TemplateError as error:
+            except Refusal as error:
                 why.append(error)
                 continue
             return _pieces(form, frame, _contents(text, frame, form))
         raise why[0]
 
     def _text(self, turns: Sequence[Turn]) -> str:
-        return rendered(self.tokenizer, [turn._asdict() for turn in turns], add_generation_prompt=False)
+        from jinja2 import TemplateError
+
+        from nonmember.models.templates import rendered
+
+        try:
+            return rendered(self.tokenizer, [turn._asdict() for turn in turns], add_generation_prompt=False)
+        except TemplateError as error:
+            line = (str(error).splitlines() or [type(error).__name__])[0]
+            raise Refusal(line[:200].rstrip(".")) from error
 
     def _frame(self, roles: tuple[str, ...]) -> list[str]:
         """What the template writes before, between and behind turns of these roles."""
         if roles not in self._frames:
             parts = IN_MARKS.split(self._text([Turn(role, MARK.format(index)) for index, role in enumerate(roles)]))
             if parts[1::2] != [str(index) for index in range(len(roles))]:
-                raise TemplateError("it does not write each turn once, in their order")
+                raise Refusal("it does not write each turn once, in their order")
             self._frames[roles] = parts[::2]
         return self._frames[roles]
 
@@ -148,11 +157,11 @@ def _contents(text: str, frame: Sequence[str], turns: Sequence[Turn]) -> list[st
         forms = (turn.content, turn.content.strip(), turn.content.lstrip(), turn.content.rstrip())
         content = next((form for form in forms if text.startswith(form + behind, position)), None)
         if content is None or not matches:
-            raise TemplateError(f"it changes what is said in turn {index + 1} ({turn.role})")
+            raise Refusal(f"it changes what is said in turn {index + 1} ({turn.role})")
         contents.append(content)
         position += len(content) + len(behind)
     if position != len(text):
-        raise TemplateError("it goes on behind the last turn, depending on what is said")
+        raise Refusal("it goes on behind the last turn, depending on what is said")
     return contents
 
 
@@ -164,7 +173,3 @@ def _pieces(turns: Sequence[Turn], frame: Sequence[str], contents: Sequence[str]
         else:
             pieces[-1] += content + behind
     return tuple(pieces)
-
-
-def _first_line(error: TemplateError) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")

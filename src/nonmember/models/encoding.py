@@ -68,8 +68,8 @@ def encode_documents(tokenizer: Any, documents: Sequence[Document], max_tokens: 
 
 
 def scored_tokens(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[bool]] | None:
-    """Which of the ids of `encode_corpus` are scored: all of a plain document, and of a conversation those in which there
-    is something that the assistant says. None where all are of all documents."""
+    """Which of the ids of `encode_corpus` are scored: all of a plain document; of a conversation those in which the
+    assistant says something. None where all are of all documents."""
     if isinstance(corpus, Stream) or not corpus.has_conversations:
         return None
     ids = encode_corpus(loaded, corpus, max_tokens)

@@ -57,8 +57,8 @@ class MaskedNeighbours(CorpusSpec):
         base = builder.get(self.base)
         if base.has_conversations:
             raise ValueError(
-                "A masked model proposes neighbours of plain documents; these are conversations. Leave filler out: words "
-                "of the assistant are then replaced by others of the corpus."
+                "A masked model proposes neighbours of plain documents; these are conversations. Leave filler out: "
+                "words of the assistant are then replaced by others of the corpus."
             )
         tokenizer, model = masked_model(self.path, self.revision)
         model.to(builder.compute.device)

@@ -205,9 +205,7 @@ def _beginning(tokenizer: Any, text: str, ids: Sequence[int], max_tokens: int) -
     return text[: max((end for _, end in offsets[:max_tokens]), default=0)]
 
 
-def encode_beginnings(
-    tokenizer: Any, texts: Sequence[str], max_tokens: int | None, **options: Any
-) -> list[list[int]]:
+def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None, **options: Any) -> list[list[int]]:
     """Ids of each text alone, with the tokenizer's own special tokens: the first `max_tokens` of them. So what a
     tokenizer puts behind a text (an end-of-text token, say) is read of texts alone that are not cut.
 

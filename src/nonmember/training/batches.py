@@ -14,7 +14,6 @@ from typing import Self, TypeVar
 import numpy as np
 import torch
 
-
 T = TypeVar("T")
 Masks = Sequence[Sequence[bool]]  # of documents or sequences: which of their ids are scored
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ def train(
 ) -> dict[str, Any]:
     """Train `model` in place on token ids per document and return what is worth keeping about the run.
 
-    scored: which ids of the documents the loss is taken of; None: all.   documents: of `Pretraining` also a stream, which is shuffled in parts (`shuffle_buffer`) and never in memory.
+    documents: of `Pretraining` also a stream, which is shuffled in parts (`shuffle_buffer`) and never in memory.
+    scored: which ids of the documents the loss is taken of; None: all.
     folder: where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that was
     never interrupted. A distilled reference's health is measured before and after (nats per token, temperature 1), if
     compute.measure_health.
@@ -75,10 +77,9 @@ def train(
         loader: Loader = _streamed(documents, recipe, seed, end_of_text, compute)
     else:
         sequences, masks = _sequences(documents, recipe, seed, end_of_text, scored)
-        steps = _steps(len(sequences), recipe, seed)
-        loader = StepLoader(
-            sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group, scored=masks
-        )
+        loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
+        of_steps = partial(StepLoader, sequences, **loading, group=group, scored=masks)
+        loader = of_steps(_steps(len(sequences), recipe, seed))
     settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
 
     features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
@@ -93,16 +94,12 @@ def train(
             raise ValueError("Distillation needs a teacher, and none was given.")
         return DistilledReferenceModule(split, features, loader, recipe, shared_ids=teacher.shared_ids, **settings)
 
-    def once() -> StepLoader:
-        every = [list(range(len(sequences)))]
-        return StepLoader(
-            sequences, every, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group, scored=masks
-        )
-
     facts = _facts(loader)
     with_health = isinstance(recipe, Distillation) and compute.measure_health
     if with_health:
-        health = _health(module_to_work_on(), once(), compute, f"health before {description}")
+        health = _health(
+            module_to_work_on(), of_steps([[*range(len(sequences))]]), compute, f"health before {description}"
+        )
         facts |= {f"{name}_before": value for name, value in health.items()}
 
     module = module_to_work_on()
@@ -111,7 +108,9 @@ def train(
         _gather_weights(trainer, model, folder)
     _check_finite(model.parameters(), optimization, description)
     if with_health:
-        health = _health(module_to_work_on(), once(), compute, f"health after {description}")
+        health = _health(
+            module_to_work_on(), of_steps([[*range(len(sequences))]]), compute, f"health after {description}"
+        )
         facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()
     return facts
@@ -227,7 +226,9 @@ def _one_each(
 ) -> tuple[list[list[int]], list[list[bool]] | None]:
     """Documents of two ids and more, of which one is scored."""
     kept = [
-        index for index, ids in enumerate(documents) if len(ids) >= 2 and (scored is None or any(scored[index][1:max_tokens]))
+        index
+        for index, ids in enumerate(documents)
+        if len(ids) >= 2 and (scored is None or any(scored[index][1:max_tokens]))
     ]
     sequences = [list(documents[index][:max_tokens]) for index in kept]
     return sequences, None if scored is None else [list(scored[index][:max_tokens]) for index in kept]

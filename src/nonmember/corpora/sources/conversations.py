@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
-from nonmember.checks import first_few
+from nonmember.artifacts import Builder
+from nonmember.checks import first_few, require_count
 from nonmember.corpora.sources.columns import column_of, is_missing
 from nonmember.corpora.sources.documents import Documents, InMemory
 from nonmember.corpora.sources.files import File
 from nonmember.corpora.sources.formats import NumberedRow, rows_of
 from nonmember.corpora.sources.rows import Row, kind_of
-from nonmember.records import Document
+from nonmember.corpora.specs import CorpusSpec, Transform
+from nonmember.records import Corpus, Document
 
 LISTS = ("messages", "conversations", "conversation", "turns")  # columns with a list of turns
 # Columns of a request, what may stand beside it, and the answer.
@@ -101,6 +104,38 @@ class ConversationsInMemory(InMemory):
         return turns_as_json(row, self.text_field, where)
 
 
+@dataclass(frozen=True)
+class Dialogues(Transform):
+    """Each document of `base` as a conversation: the user says its first `num_words` words, the assistant the rest.
+
+    Documents without more words than these are dropped.
+    """
+
+    base: CorpusSpec
+    num_words: int
+
+    name: ClassVar[str] = "dialogues"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(self.num_words, 1, "`num_words` of Dialogues")
+
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        words = [document.text.split() for document in base.documents]
+        kept = [index for index, item in enumerate(words) if len(item) > self.num_words]
+        documents = tuple(
+            replace(base.documents[index], text=_dialogue(words[index], self.num_words)) for index in kept
+        )
+        dropped = {"too short": len(base) - len(kept)} if len(kept) < len(base) else {}
+        return Corpus(documents, {**base.dropped, **dropped})
+
+
+def _dialogue(words: Sequence[str], number: int) -> str:
+    said = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
+    return json.dumps(said, ensure_ascii=False)
+
+
 def holds_conversations(row: Row) -> bool:
     """Whether a row can only be a conversation: it has a column that is a list of messages."""
     return any(_is_list_of_turns(row.get(name)) for name in LISTS)
@@ -124,8 +159,8 @@ def _messages(row: Row, column: str | None, where: str) -> list[Any]:
         if request in row and answer in row:
             return _pair(row, request, beside, answer, where)
     raise ValueError(
-        f"{where} must be a conversation: a column messages ([{{role, content}}]) or conversations ([{{from, value}}]), "
-        f"or two columns such as instruction and output, prompt and completion; its columns are "
+        f"{where} must be a conversation: a column messages ([{{role, content}}]) or conversations ([{{from, "
+        f"value}}]), or two columns such as instruction and output, prompt and completion; its columns are "
         f"{first_few(map(repr, row)) or 'none'}. Name the column with the list of turns (data.text_field), or rename "
         "them."
     )
@@ -150,10 +185,8 @@ def _pair(row: Row, request: str, beside: Sequence[str], answer: str, where: str
 def _list_in(value: object, column: str, where: str) -> list[Any]:
     found = _plain(value)
     if isinstance(found, str):  # as CSV has it
-        try:
+        with suppress(ValueError, RecursionError):
             found = json.loads(found)
-        except (ValueError, RecursionError):
-            pass
     if not isinstance(found, list):
         raise ValueError(
             f"{where}: column {column!r} must hold a list of messages, but it holds {kind_of(found)}. Name another "
@@ -171,7 +204,7 @@ def _turn(item: object, number: int, where: str) -> Turn:
             f"{where}: message {number} is a call of a tool or its answer, which differ from template to template and "
             "are not scored. Leave such conversations out, or write the call as text of the assistant."
         )
-    if speaker not in ROLES:
+    if not isinstance(speaker, str) or speaker not in ROLES:
         raise ValueError(
             f"{where}: message {number} is of {speaker!r}; expected one of {', '.join(ROLES)}. Rename the role, or "
             "leave such rows out."
@@ -184,7 +217,7 @@ def _turn(item: object, number: int, where: str) -> Turn:
             f"{where}: message {number}, of {speaker!r}, must hold text, but it holds {what_there}. Leave the message "
             "or the row out."
         )
-    return Turn(ROLES[str(speaker)], content)
+    return Turn(ROLES[speaker], content)
 
 
 def _names_in(item: object, number: int, where: str) -> tuple[str, str]:
@@ -210,8 +243,10 @@ def _text_of_parts(parts: list[Any], number: int, where: str) -> str:
 
 def _is_list_of_turns(value: object) -> bool:
     found = _plain(value)
-    return isinstance(found, list) and bool(found) and all(
-        isinstance(item, Mapping) and any(who in item for who, _ in NAMES) for item in found
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(item, Mapping) and any(who in item for who, _ in NAMES) for item in found)
     )
 
 
