@@ -34,7 +34,6 @@ MISTRAL = (
     "<s>{% for m in messages %}{% if m['role'] == 'user' %}{{ ' [INST] ' + m['content'] + ' [/INST]' }}"
     "{% else %}{{ ' ' + m['content'] + '</s>' }}{% endif %}{% endfor %}"
 )
-EACH = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 TALK = [Turn("user", "model"), Turn("assistant", " user\n"), Turn("user", "Hi"), Turn("assistant", "Hello")]
 
 

@@ -271,6 +271,14 @@ CONTESTANTS = (
         f"{UNREAD_WORKS}; it detects verbatim memorization",
     ),
     Contestant(
+        "sampled_completion",
+        "sampled completion",
+        methods.SampledCompletion,
+        ("membership",),
+        HELDOUT_FILE,
+        "it finds what the target can be made to write, which is far less than it has read",
+    ),
+    Contestant(
         "pacost",
         "PaCoST",
         methods.Pacost,
