@@ -242,6 +242,14 @@ REFUSED = {
         ("new_tokens", 0.5, "new_tokens must be a number in [1, 100]; got 0.5."),
         ("num_permutations", 0, "num_permutations must be a whole number of at least 20; got 0."),
     ],
+    "sampled_completion": [
+        ("similarity", "rouge", "similarity must be one of coverage, longest, samia; got 'rouge'."),
+        ("num_samples", 0, f"num_samples {WHOLE}0."),
+        ("temperature", 0, "temperature must be a number in (0, 10); got 0. At 0 all samples would be alike."),
+        ("ngram", 0, f"ngram {WHOLE}0."),
+        ("max_new_tokens", 0, f"max_new_tokens {WHOLE}0."),
+        ("num_permutations", 0, "num_permutations must be a whole number of at least 20; got 0."),
+    ],
     "order": [
         ("num_shards", 1, "num_shards must be a whole number of at least 2; got 1."),
         ("num_orders", 0, f"num_orders {WHOLE}0."),

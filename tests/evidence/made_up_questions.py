@@ -25,6 +25,7 @@ from nonmember.methods import (
     PairedT,
     RankAgreement,
     RankShift,
+    SampledCompletion,
 )
 from nonmember.methods.clearance.controls import PlantedControls
 from nonmember.methods.dose.controls import PlantedDoses
@@ -175,6 +176,19 @@ MC_PDD = McPdd(
     sizes=[],
     alpha=0.05,
     max_tokens=512,
+)
+SAMPLED = SampledCompletion(
+    similarity="samia",
+    num_samples=2,
+    temperature=1.0,
+    most_words=40,
+    least_words=4,
+    ngram=2,
+    max_new_tokens=8,
+    seed=0,
+    num_permutations=199,
+    alpha=0.05,
+    max_tokens=64,
 )
 PACOST = replace(
     made_up_methods.PACOST,
@@ -366,6 +380,8 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "decop baselines", audit(BASELINES, suspect=CLUSTERED)
     yield "name cloze", asked(CLOZE, suspect=named(24, "suspect"), heldout=named(24, "heldout"))
     yield "prefix completion", asked(PREFIX)
+    yield "sampled completion", asked(SAMPLED)
+    yield "sampled completion of too few", asked(SAMPLED, heldout=texts(8, "heldout"))
     yield "prefix completion alone", asked(PREFIX, heldout=None)
     yield "prefix completion of single passages", single_passages()
     yield "name cloze alone", asked(CLOZE, suspect=named(24, "suspect"), heldout=None)

@@ -50,7 +50,9 @@ def test_documents_of_some_domains_and_of_a_label_are_not_the_whole():
     halves = Part(CLEANED, take="a", sizes={"a": 60}, by="document", per="domain", domains=("x", "y", "z"), salt="s")
     assert bound_of(halves).documents == 180
     assert bound_of(Select(halves, domains=("y",))).documents == 60
-    books = Hub("avduarte333/BookTection", None, "train", "0" * 40, "text", None, where={"Length": "medium", "Label": 1})
+    books = Hub(
+        "avduarte333/BookTection", None, "train", "0" * 40, "text", None, where={"Length": "medium", "Label": 1}
+    )
     clean = replace(books, where={"Length": "medium", "Label": 0})
     assert bound_of(books).documents + bound_of(clean).documents == 5610, "165 books of 34 passages"
 

@@ -87,7 +87,8 @@ class Cost:
             trained=needed.tuned * needed.epochs * tokens,
             read=needed.passes * tokens if at_hand else 0,
             requests=questions + (0 if at_hand else needed.passes * documents),
-            asked=round(questions * (needed.shown * situation.tokens + 100)) + (0 if at_hand else needed.passes * tokens),
+            asked=round(questions * (needed.shown * situation.tokens + 100))
+            + (0 if at_hand else needed.passes * tokens),
             answered=questions * needed.answer_tokens,
             controls=needed.controls,
             tuned=needed.tuned,
@@ -269,6 +270,14 @@ CONTESTANTS = (
         ("membership",),
         OF_WORKS,
         f"{UNREAD_WORKS}; it detects verbatim memorization",
+    ),
+    Contestant(
+        "sampled_completion",
+        "sampled completion",
+        methods.SampledCompletion,
+        ("membership",),
+        HELDOUT_FILE,
+        "it finds what the target can be made to write, which is far less than it has read",
     ),
     Contestant(
         "pacost",

@@ -11,6 +11,8 @@ from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.config.words import literal, override, with_literal_paths
+from nonmember.corpora.sources.conversations import ConversationsInMemory, holds_conversations
+from nonmember.corpora.sources.documents import InMemory, digest_of
 from nonmember.runtime.naming import path_of
 
 log = logging.getLogger(__name__)
@@ -108,24 +110,27 @@ class Inputs:
         if given is None:
             return
         place = place or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]
-        if not self.in_own_world:
+        rows = None if isinstance(given, str | os.PathLike) else _rows(given, name)
+        in_data = place.partition(".")[0] == "data"
+        chat = "data=chat" if in_data else f"data@{place}=base/chat"
+        if rows and holds_conversations(rows[0]) and chat not in self.overrides:
+            self.overrides.append(chat)
+        if not self.in_own_world and chat not in self.overrides:
             self.overrides.append("data=documents" if place == "data" else f"+data@{place}=documents")
         if isinstance(given, str | os.PathLike):
             if _is_text(os.fspath(given)):
                 raise ValueError(f"{name} must be a list of texts, or a path; got one text. Pass [text].")
             self.overrides.append(override(f"{place}.path", os.fspath(given)))
             return
-        from nonmember.corpora.sources.documents import InMemory, digest_of
-
-        rows = _rows(given, name)
         if not rows:
             raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
         digest = digest_of(rows)
         self.overrides.append(f"{place}.path=null")
         self.default(f"{place}.label", name)
         columns = ("text_field", "id_field", "cluster_field", "title_field", "author_field", "domain")
+        kind = ConversationsInMemory if chat in self.overrides else InMemory
         self.replaced[f"{place}.corpus.base.source"] = {
-            "_target_": "nonmember.corpora.InMemory",
+            "_target_": f"nonmember.corpora.{kind.__name__}",
             "digest": digest,
             **{column: f"${{....{column}}}" for column in columns},
         }
@@ -172,11 +177,13 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
         rows = list(given)
         if all(isinstance(row, str) or is_missing(row) for row in rows):
             return [{"text": row} for row in rows]
+        if all(isinstance(row, list) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
+            return [{"messages": row} for row in rows]  # conversations
         if all(isinstance(row, Mapping) for row in rows):
             return [dict(row) for row in rows]
     raise ValueError(
         f"{name} must be a path, a list of texts, a pandas DataFrame or an Arrow table; got {_kind(given)}. Pass a "
-        "list of str."
+        "list of str, or of conversations (lists of messages)."
     )
 
 

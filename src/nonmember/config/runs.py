@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nonmember.tracking.trackers import Loggings
 
 AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
-IN_MEMORY = "nonmember.corpora.InMemory"  # texts of the calling program
+IN_MEMORY = ("nonmember.corpora.InMemory", "nonmember.corpora.ConversationsInMemory")  # texts of the calling program
 
 
 def cell_of(config: DictConfig, folder: Path) -> Cell:
@@ -99,7 +99,7 @@ def _is_given(node: DictConfig | None) -> bool:
     if node is None or "path" not in node.keys():  # noqa: SIM118 (`???`)
         return node is not None
     if OmegaConf.is_missing(node, "path") or node.path is None:
-        return OmegaConf.select(node, "corpus.base.source._target_", default="") == IN_MEMORY
+        return OmegaConf.select(node, "corpus.base.source._target_", default="") in IN_MEMORY
     return True
 
 

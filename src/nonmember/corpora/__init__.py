@@ -1,6 +1,7 @@
 """Corpora as specs: sources, transforms, and text perturbations (views)."""
 
 from nonmember.corpora.sources.canaries import Canaries
+from nonmember.corpora.sources.conversations import Conversations, ConversationsInMemory, Dialogues
 from nonmember.corpora.sources.docstrings import LibraryDocs, ReleaseDocs
 from nonmember.corpora.sources.documents import Documents, InMemory, Jsonl, Table, TextFiles
 from nonmember.corpora.sources.hub import Hub
@@ -21,8 +22,11 @@ __all__ = [
     "Cleaned",
     "Cleaning",
     "Component",
+    "Conversations",
+    "ConversationsInMemory",
     "CorpusSpec",
     "Dated",
+    "Dialogues",
     "Documents",
     "Hub",
     "InMemory",

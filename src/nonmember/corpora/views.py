@@ -13,6 +13,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -58,7 +59,7 @@ def apply_view(corpus: Corpus, view: str) -> Corpus:
         return corpus
     change = VIEWS[view]
 
-    documents = (replace(doc, text=change(doc.text, _rng(view, doc.text))) for doc in corpus.documents)
+    documents = (doc.changed(lambda text: change(text, _rng(view, text))) for doc in corpus.documents)
     return replace(corpus, documents=tuple(documents))
 
 
@@ -237,9 +238,10 @@ class RandomNeighbours(Transform):
         words = sorted({word for document in documents for word in document.text.split()})
         return Corpus(
             tuple(
-                Document(name_of_neighbour(document.doc_id, number), self._changed(document.text, words, number))
+                Document(name_of_neighbour(document.doc_id, number), changed.text, pieces=changed.pieces)
                 for document in documents
                 for number in range(self.number)
+                for changed in [document.changed(partial(self._changed, words=words, number=number))]
             )
         )
 

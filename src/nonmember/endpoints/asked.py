@@ -15,7 +15,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
-from nonmember.observations.base import FORMAT, Measured, Measurement
+from nonmember.observations.base import FORMAT, Measured, Measurement, require_plain
 from nonmember.records import Corpus
 from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
 from nonmember.records.requirements import Access, Requirements
@@ -208,6 +208,7 @@ class Asked(Measurement):
 
     def measure(self, builder: Builder) -> Measured:
         documents, probe = builder.get(self.corpus), self.probe
+        require_plain(documents, "Questions are asked about")
         if probe.tokenizer is not None:
             from nonmember.models.encoding import token_spans
 

@@ -38,6 +38,7 @@ from nonmember.methods.prefix_completion import PrefixCompletion
 from nonmember.methods.prism.prism import Prism
 from nonmember.methods.prism.rank_agreement import RankAgreement
 from nonmember.methods.prism.rank_shift import RankShift
+from nonmember.methods.sampled_completion import SampledCompletion
 
 __all__ = [
     "Access",
@@ -75,6 +76,7 @@ __all__ = [
     "Reordered",
     "Requirements",
     "Roles",
+    "SampledCompletion",
     "Scored",
     "ScoredDocuments",
     "TestOutcome",

@@ -1,6 +1,7 @@
 """Models: kinds, loading, the forward pass, prompting."""
 
 from nonmember.models.base import ModelSpec, Whole, label_of
+from nonmember.models.conversations import Rendered
 from nonmember.models.kinds.changed import Noised, PerturbedOutputs, RoundedWeights
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained, named
@@ -16,6 +17,7 @@ __all__ = [
     "PackagedGguf",
     "PerturbedOutputs",
     "Pretrained",
+    "Rendered",
     "RoundedWeights",
     "Scratch",
     "TrainedTokenizer",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from nonmember.models.forward import Ids
+from nonmember.models.reading import scored_spans, spans_of
 from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, encoded, ids_of, naming
-from nonmember.records import Corpus, Stream
+from nonmember.records import Corpus, Document, Stream
 from nonmember.records.spans import Spans
 from nonmember.runtime.progress import Stage
 
@@ -23,14 +24,14 @@ ENCODED_AT_ONCE = 1000
 MOST_KEPT = 2_000_000  # tokens of encoded corpora, some 70 MB
 
 
-def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
+def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None, **options: Any) -> list[list[int]]:
     """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
     ids: list[list[int]] = []
     with Stage("encoding", len(texts), "documents") as stage:
         for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
             part = texts[start : start + ENCODED_AT_ONCE]
             try:
-                ids += encode_beginnings(tokenizer, part, max_tokens)
+                ids += encode_beginnings(tokenizer, part, max_tokens, **options)
             except UnreadableText as error:
                 raise UnreadableText(error.name, start + error.index, error.why) from error
             stage.advance(len(part))
@@ -38,7 +39,8 @@ def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list
 
 
 def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
-    """Ids of each document, in the corpus's order; see `encode`. Raises ValueError for a corpus that is streamed."""
+    """Ids of each document, in the corpus's order; see `encode`. Of a conversation, whose template writes the special
+    tokens, without those of the tokenizer. Raises ValueError for a corpus that is streamed."""
     if isinstance(corpus, Stream):
         raise ValueError(
             "A streamed corpus, which is not held in memory, can only be trained on by next-token prediction "
@@ -54,6 +56,36 @@ def ids_of_corpus(tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> lis
         return _KEPT.ids(tokenizer, corpus, max_tokens)
 
 
+def encode_documents(tokenizer: Any, documents: Sequence[Document], max_tokens: int | None) -> list[list[int]]:
+    """As `encode_corpus`."""
+    found: dict[int, list[int]] = {}
+    for is_conversation in (False, True):
+        indices = [index for index, item in enumerate(documents) if bool(item.pieces) is is_conversation]
+        if not indices:
+            continue
+        options = {"add_special_tokens": False} if is_conversation else {}
+        try:
+            ids = encode(tokenizer, [documents[index].text for index in indices], max_tokens, **options)
+        except UnreadableText as error:
+            raise UnreadableText(error.name, indices[error.index], error.why) from error
+        found |= zip(indices, ids, strict=True)
+    return [found[index] for index in range(len(documents))]
+
+
+def scored_tokens(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[bool]] | None:
+    """Which of the ids of `encode_corpus` are scored: all of a plain document; of a conversation those in which the
+    assistant says something. None where all are of all documents."""
+    if isinstance(corpus, Stream) or not corpus.has_conversations:
+        return None
+    ids = encode_corpus(loaded, corpus, max_tokens)
+    scored = [[True] * len(item) for item in ids]
+    talks = [index for index, document in enumerate(corpus.documents) if document.pieces]
+    spans = spans_of(loaded.tokenizer, [corpus.documents[index].text for index in talks])
+    for index, found in zip(talks, spans, strict=True):
+        scored[index] = scored_spans(corpus.documents[index].pieces, found[: len(ids[index])])
+    return scored
+
+
 class _Kept:
     """Ids of the corpora encoded last, for all models with one tokenizer: of an audit target, references and tuned
     models read the same documents, some of them several times."""
@@ -63,14 +95,13 @@ class _Kept:
 
     def ids(self, tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
         """One list for each document, which nobody may change."""
-        texts = [document.text for document in corpus.documents]
         if not getattr(tokenizer, "is_fast", False):  # of others it is not known what they are made of
-            return encode(tokenizer, texts, max_tokens)
+            return encode_documents(tokenizer, corpus.documents, max_tokens)
         key = *_identity(tokenizer), corpus.fingerprint, max_tokens
         if key in self._ids:
             self._ids.move_to_end(key)
         else:
-            self._ids[key] = encode(tokenizer, texts, max_tokens)
+            self._ids[key] = encode_documents(tokenizer, corpus.documents, max_tokens)
         while sum(len(ids) for kept in self._ids.values() for ids in kept) > MOST_KEPT:
             if len(self._ids) == 1:
                 return self._ids.popitem()[1]
@@ -104,6 +135,8 @@ def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: i
 def encode_whole(loaded: LoadedModel, corpus: Corpus) -> tuple[int, list[list[int]]]:
     """The id that stands before each document, and the ids of all of each, as lm-eval 0.4.13 has them: a document that
     begins with that token as text is read without the tokenizer's own special tokens."""
+    if corpus.has_conversations:
+        raise ValueError("The scores of whole texts (rolling) are of plain documents. Leave them out of scores.")
     tokenizer = loaded.tokenizer
     prefix = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     if prefix is None:

@@ -54,12 +54,18 @@ class MaskedNeighbours(CorpusSpec):
         return {"kind": "masked neighbours", "base": self.base.identity(), "number": self.number, "model": model}
 
     def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        if base.has_conversations:
+            raise ValueError(
+                "A masked model proposes neighbours of plain documents; these are conversations. Leave filler out: "
+                "words of the assistant are then replaced by others of the corpus."
+            )
         tokenizer, model = masked_model(self.path, self.revision)
         model.to(builder.compute.device)
         return Corpus(
             tuple(
                 Document(name_of_neighbour(document.doc_id, number), text)
-                for document in builder.get(self.base).documents
+                for document in base.documents
                 for number, text in enumerate(proposals(tokenizer, model, document.text, self.number))
             )
         )

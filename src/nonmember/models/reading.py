@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
 from nonmember.models.lengths import lengths_of
-from nonmember.models.tokenizing import around, encode_beginnings, encoded, ids_of, sure_beginning
+from nonmember.models.tokenizing import around, encode_beginnings, encoded, ids_of, naming, sure_beginning
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
     from nonmember.corpora import CorpusSpec
     from nonmember.models.base import ModelSpec
+    from nonmember.records import Document
 
 LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the tokens are not counted
 NUM_SAMPLED = 200  # documents whose tokens are counted where a number is only expected
@@ -55,7 +57,8 @@ class TextsRead:
     parts: what is read of each; the very text where nothing is cut.   num_read: tokens read, the first one and special
     ones included.   num_all: tokens there are; None for a cut text too long to be counted.   num_special: texts with
     special tokens in their midst.   unknown: share of the tokens that are unknown ones.   keeps_case: whether capitals
-    are other tokens than small letters.
+    are other tokens than small letters.   num_assistant: of conversations, the assistant's tokens that are read; their
+    parts are what it says.
     """
 
     parts: tuple[str, ...]
@@ -64,6 +67,12 @@ class TextsRead:
     num_special: int = 0
     unknown: float = 0.0
     keeps_case: bool = True
+    num_assistant: tuple[int, ...] | None = None
+
+    @property
+    def num_scored(self) -> list[int]:
+        """The first token has nothing before it; of conversations the assistant's alone count."""
+        return [max(0, number - 1) for number in self.num_read] if self.num_assistant is None else [*self.num_assistant]
 
     @property
     def is_cut(self) -> tuple[bool, ...]:
@@ -108,8 +117,11 @@ class Read(Spec[TextsRead]):
         name = ("tokenizer", key_hash(self.model.key(builder)))
         tokenizer = builder.resource(name, lambda: self.model.load_tokenizer(builder))
         corpus = builder.get(self.corpus)
-        kept = ids_of_corpus(tokenizer, corpus, self.max_tokens)
-        return texts_read(tokenizer, [document.text for document in corpus.documents], self.max_tokens, kept)
+        with naming(corpus.doc_ids):
+            if corpus.has_conversations:
+                return conversations_read(tokenizer, corpus.documents, self.max_tokens)
+            kept = ids_of_corpus(tokenizer, corpus, self.max_tokens)
+            return texts_read(tokenizer, [document.text for document in corpus.documents], self.max_tokens, kept)
 
 
 def texts_read(
@@ -127,6 +139,47 @@ def texts_read(
         if counts[index] != len(ids):
             parts[index] = _beginning(tokenizer, texts[index], ids, max_tokens)
     return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *_oddities(tokenizer, kept))
+
+
+def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens: int) -> TextsRead:
+    """What is left of conversations that are cut behind `max_tokens` tokens."""
+    spans = spans_of(tokenizer, [document.text for document in documents])
+    read = [item[:max_tokens] for item in spans]
+    parts = []
+    for document, kept in zip(documents, read, strict=True):
+        end = max((last for _, last in kept), default=0)
+        turns = turns_of(document.pieces)
+        parts.append("".join(document.text[first : min(last, end)] for first, last in turns if first < end))
+    return TextsRead(
+        tuple(parts),
+        tuple(map(len, read)),
+        tuple(map(len, spans)),
+        num_assistant=tuple(
+            sum(scored_spans(document.pieces, kept)[1:]) for document, kept in zip(documents, read, strict=True)
+        ),
+    )
+
+
+def spans_of(tokenizer: Any, conversations: Sequence[str]) -> list[list[tuple[int, int]]]:
+    """Where each token of each conversation begins and ends."""
+    if not tokenizer.is_fast:
+        raise ValueError(
+            "Conversations need a tokenizer that says where its tokens lie in a text; one with a tokenizer.json does."
+        )
+    made = encoded(tokenizer, conversations, add_special_tokens=False, return_offsets_mapping=True)
+    return [[(start, end) for start, end in spans] for spans in made["offset_mapping"]]
+
+
+def turns_of(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the assistant's turns begin and end in the text."""
+    ends = list(itertools.accumulate(map(len, pieces)))
+    return [(ends[index - 1], ends[index]) for index in range(1, len(pieces), 2)]
+
+
+def scored_spans(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[bool]:
+    """Whether there is something in a token that the assistant says."""
+    turns = turns_of(pieces)
+    return [any(start < last and end > first for first, last in turns) for start, end in spans]
 
 
 def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:

@@ -102,7 +102,7 @@ def ids_of(tokenizer: Any, texts: Sequence[str], **options: Any) -> list[list[in
     return ids
 
 
-def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
+def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None, **options: Any) -> list[list[int]]:
     """Ids of each text alone, with the tokenizer's own special tokens: the first `max_tokens` of them. So what a
     tokenizer puts behind a text (an end-of-text token, say) is read of texts alone that are not cut.
 
@@ -111,7 +111,7 @@ def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | No
     """
     if max_tokens is not None:
         texts = [sure_beginning(tokenizer, text, max_tokens) for text in texts]
-    return [ids[:max_tokens] for ids in ids_of(tokenizer, texts)]
+    return [ids[:max_tokens] for ids in ids_of(tokenizer, texts, **options)]
 
 
 def sure_beginning(tokenizer: Any, text: str, max_tokens: int) -> str:

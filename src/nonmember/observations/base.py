@@ -172,5 +172,23 @@ class Measurement(ABC):
         return {}
 
 
+def scored_by_id(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> Mapping[str, list[bool]] | None:
+    """Document id -> which of its ids (`encode_corpus`) are scored; None where all are of all documents."""
+    from nonmember.models.encoding import scored_tokens
+
+    scored = scored_tokens(loaded, corpus, max_tokens)
+    return None if scored is None else dict(zip(corpus.doc_ids, scored, strict=True))
+
+
+def require_plain(corpus: Corpus, what: str) -> None:
+    """Raise ValueError for conversations. what: cannot be done with them."""
+    if corpus.has_conversations:
+        raise ValueError(
+            f"{what} plain documents; these are conversations, of which only what the assistant says is scored. Give "
+            "its texts as plain documents (data=documents), or use a method that reads tokens, such as "
+            "difference_in_differences."
+        )
+
+
 def texts_of(corpus: Corpus) -> list[str]:
     return [document.text for document in corpus.documents]

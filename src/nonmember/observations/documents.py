@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.models.base import ModelSpec
-from nonmember.observations.base import Measured, Measurement, Observation, parts_of
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id
 from nonmember.records import Embeddings, GradientNorms
 from nonmember.records.requirements import Access
 from nonmember.runtime.compute import MIB
@@ -65,6 +65,7 @@ class Diverged(Observation[DocumentScores], Measurement):
             max_batch_tokens=builder.compute.max_batch_tokens,
             block_bytes=builder.compute.block_mib * MIB,
             description=f"comparing {self.model.readable} with {self.other.readable}",
+            scored=scored_by_id(loaded, documents, self.max_tokens),
             features=builder.memory.shared(Features),
         )
 
@@ -148,4 +149,5 @@ class Gradients(Observation[GradientNorms]):
             folder,
             builder.compute.trainer,
             description=f"gradients of {self.model.readable}",
+            scored=scored_by_id(loaded, documents, self.max_tokens),
         )

@@ -17,7 +17,7 @@ from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
 from nonmember.models.reading import Read
-from nonmember.observations.base import Measured, Measurement, Observation, parts_of, texts_of
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id, texts_of
 from nonmember.observations.documents import Gradients
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
 from nonmember.records import Document, TokenTable
@@ -163,7 +163,7 @@ class Scored(Measurement):
 
     def _texts(self, builder: Builder) -> Sequence[str]:
         """Of a model whose tokenizer is elsewhere nobody knows how far it reads: whole."""
-        texts = texts_of(builder.get(self.corpus))
+        texts = [document.scored_text for document in builder.get(self.corpus).documents]
         if not self.scored_text or self.score.reads_whole or not self.model.has_weights:
             return texts
         return builder.get(Read(self.model, self.corpus, self.max_tokens)).parts
@@ -209,6 +209,7 @@ class BehindPrefix(Observation[TokenTable]):
             raise ValueError("Every text of the prefix is one of the documents. Give other unread texts.")
         with naming([*("of the prefix" for _ in shots), *documents.doc_ids]):
             front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
+        front = [] if documents.has_conversations else front  # their template writes the special tokens
         texts = [ids[: self.max_tokens] for ids in pieces[len(shots) :]]
         most = position_limit(loaded.model.config)
         kept = shots_that_fit(front, pieces[: len(shots)], max(map(len, texts)), most)
@@ -218,7 +219,17 @@ class BehindPrefix(Observation[TokenTable]):
             for doc_id, ids in zip(documents.doc_ids, texts, strict=True)
         }
         what = f"observing {self.model.readable} behind {len(kept)} texts"
-        return _observe_behind(builder, loaded, folder, whole, dict.fromkeys(whole, len(before)), what)
+        scored = _scored_behind(scored_by_id(loaded, documents, self.max_tokens), dict.fromkeys(whole, before))
+        return _observe_behind(builder, loaded, folder, whole, dict.fromkeys(whole, len(before)), what, scored)
+
+
+def _scored_behind(
+    scored: Mapping[str, list[bool]] | None, before: Mapping[str, Sequence[int]]
+) -> Mapping[str, list[bool]] | None:
+    """Of texts that are read behind others. before: name of the whole, which begins with that of the text -> ids."""
+    if scored is None:
+        return None
+    return {name: [*(False for _ in ids), *scored[text_of_neighbour(name)]] for name, ids in before.items()}
 
 
 def _observe_behind(
@@ -228,6 +239,7 @@ def _observe_behind(
     token_ids: Mapping[str, Sequence[int]],
     num_context: Mapping[str, int],
     description: str,
+    scored: Mapping[str, list[bool]] | None,
 ) -> Any:
     """num_context: how many ids at the beginning are read and not scored."""
     from nonmember.observations.passes.tokens import observe
@@ -238,6 +250,7 @@ def _observe_behind(
         folder,
         builder.compute.trainer,
         num_context=num_context,
+        scored=scored,
         max_batch_tokens=builder.compute.max_batch_tokens,
         block_bytes=builder.compute.block_mib * MIB,
         description=description,
@@ -274,6 +287,7 @@ class BehindAnother(Observation[TokenTable]):
         contexts = contexts_of(documents.documents, self.num_contexts)
         with naming(documents.doc_ids):
             front, pieces = encode_pieces(loaded.tokenizer, texts_of(documents))
+        front = [] if documents.has_conversations else front
         room = self.max_tokens - len(front)
         ids = {doc_id: piece[:room] for doc_id, piece in zip(documents.doc_ids, pieces, strict=True)}
         most = position_limit(loaded.model.config)
@@ -288,7 +302,8 @@ class BehindAnother(Observation[TokenTable]):
         unscored = 0 if front else 1  # alone the first token has nothing before it
         num_context = {name: len(items) + unscored for name, items in before.items()}
         what = f"observing {self.model.readable} behind {self.num_contexts} other documents each"
-        return _observe_behind(builder, loaded, folder, whole, num_context, what)
+        scored = _scored_behind(scored_by_id(loaded, documents, room), before)
+        return _observe_behind(builder, loaded, folder, whole, num_context, what, scored)
 
     def expected_tokens(self, builder: Builder) -> int | None:
         alone = super().expected_tokens(builder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.artifacts.store import key_hash
+from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
-from nonmember.observations.base import Observation, texts_of
+from nonmember.observations.base import Observation, require_plain, scored_by_id, texts_of
 from nonmember.records import Prompt, Question, TokenTable
 from nonmember.runtime.compute import MIB
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
     from nonmember.records import Corpus
+
+NOT_REACHED = "no scored token: the assistant says nothing within the tokens that are read"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class TokenStatistics(Observation[TokenTable]):
 
         shown = apply_view(builder.get(self.corpus), self.view)
         encode = encode_behind_end_of_text if self.view == BEHIND_END_OF_TEXT else encode_corpus
+        if self.view == BEHIND_END_OF_TEXT:
+            require_plain(shown, "An end-of-text token is put before")
         return observe(
             builder.model_for_trainer(loaded.model),
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
@@ -55,11 +59,21 @@ class TokenStatistics(Observation[TokenTable]):
             max_batch_tokens=builder.compute.max_batch_tokens,
             block_bytes=builder.compute.block_mib * MIB,
             description=f"observing {self.model.readable}",
+            scored=scored_by_id(loaded, shown, self.max_tokens),
             features=builder.memory.shared(Features),
         )
 
+    def load(self, builder: Builder, entry: Entry) -> TokenTable:
+        table, corpus = super().load(builder, entry), builder.get(self.corpus)
+        if not corpus.has_conversations:
+            return table
+        empty = np.flatnonzero(table.num_tokens == 0)
+        return replace(table, reasons={corpus.doc_ids[index]: NOT_REACHED for index in empty})
+
     def build(self, builder: Builder) -> TokenTable:
-        return self.model.token_table(builder, apply_view(builder.get(self.corpus), self.view), self.max_tokens)
+        shown = apply_view(builder.get(self.corpus), self.view)
+        require_plain(shown, f"{self.model.readable} gives log-probabilities of")
+        return self.model.token_table(builder, shown, self.max_tokens)
 
 
 @dataclass(frozen=True)
@@ -109,6 +123,7 @@ def prompts_about(
     from nonmember.models.prompting import prompt_ids, room_for_text, shortened
     from nonmember.models.tokenizing import naming
 
+    require_plain(corpus, "Questions are asked about")
     tokenizer = loaded.tokenizer
     room = room_for_text(tokenizer, loaded.model, prompt, num_new_tokens=num_new_tokens)
     limit = max_tokens if room is None else min(max_tokens, room)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 CORPUS_SCHEMA = pa.schema(
     [("doc_id", pa.string()), ("text", pa.string()), ("cluster_id", pa.string()), ("domain", pa.string())]
 )
-WORK_SCHEMA = pa.schema([("title", pa.string()), ("author", pa.string())])  # only where a document has one
+# Only where a document has them.
+WORK_SCHEMA = pa.schema([("title", pa.string()), ("author", pa.string())])
+PIECES_SCHEMA = pa.schema([("pieces", pa.list_(pa.string()))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Document:
         domain: The kind of text (a library, a Pile subset).
         title: Of the work it is from, or the name of what it is about, for methods that ask models by name.
         author: Of the work it is from.
+        pieces: Of a conversation: its text in pieces, of which the second, fourth ... are the assistant's. These alone
+            are scored and trained on; the others are what they are read behind. Empty: all of the text is.
     """
 
     doc_id: str
@@ -34,6 +38,27 @@ class Document:
     domain: str = ""
     title: str = ""
     author: str = ""
+    pieces: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.pieces and "".join(self.pieces) != self.text:
+            raise ValueError(
+                f"The document {self.doc_id!r} is a conversation, and what is asked for puts another text in its "
+                "place, of which nobody knows what the assistant said. Use scores and methods that leave texts as they "
+                "are, or give plain documents (data=documents)."
+            )
+
+    @property
+    def scored_text(self) -> str:
+        """What is scored of the text: all of it, or what the assistant said."""
+        return "".join(self.pieces[1::2]) if self.pieces else self.text
+
+    def changed(self, change: Callable[[str], str]) -> Document:
+        """With another text; of a conversation only what the assistant said is changed."""
+        if not self.pieces:
+            return replace(self, text=change(self.text))
+        pieces = tuple(change(piece) if index % 2 else piece for index, piece in enumerate(self.pieces))
+        return replace(self, text="".join(pieces), pieces=pieces)
 
 
 @dataclass(frozen=True)
@@ -66,14 +91,14 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the ordered ids and texts, with titles and authors where there are any.
+        """Hash of the ordered ids and texts, with titles, authors and pieces where there are any.
 
         Two corpora with equal fingerprints are the same data.
         """
         digest = hashlib.sha256()
         for document in self.documents:
             work = (document.title, document.author) if document.title or document.author else ()
-            for part in (document.doc_id, document.text, *work):
+            for part in (document.doc_id, document.text, *work, *document.pieces):
                 encoded = part.encode("utf-8", "surrogatepass")
                 digest.update(len(encoded).to_bytes(8, "little"))
                 digest.update(encoded)
@@ -82,11 +107,18 @@ class Corpus:
     def save(self, path: Path) -> None:
         schema = CORPUS_SCHEMA
         if any(document.title or document.author for document in self.documents):
-            schema = pa.schema([*CORPUS_SCHEMA, *WORK_SCHEMA])
+            schema = pa.schema([*schema, *WORK_SCHEMA])
+        if any(document.pieces for document in self.documents):
+            schema = pa.schema([*schema, *PIECES_SCHEMA])
         columns = {name: [getattr(document, name) for document in self.documents] for name in schema.names}
         pq.write_table(pa.table(columns, schema=schema), path)
 
     @classmethod
     def load(cls, path: Path, dropped: Mapping[str, int] | None = None) -> Corpus:
         rows = pq.read_table(path).to_pylist()
-        return cls(tuple(Document(**row) for row in rows), dict(dropped or {}))
+        documents = (Document(**row | {"pieces": tuple(row.get("pieces", ()))}) for row in rows)
+        return cls(tuple(documents), dict(dropped or {}))
+
+    @property
+    def has_conversations(self) -> bool:
+        return any(document.pieces for document in self.documents)

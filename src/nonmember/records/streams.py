@@ -214,7 +214,9 @@ class ShardWriter:
         self._begin()
 
     def add(self, document: Document) -> bool:
-        """Whether a file was completed by it."""
+        """Whether a file was completed by it. Raises ValueError for a conversation, whose pieces no file holds."""
+        if document.pieces:
+            raise ValueError("Conversations are not streamed. Give them as data=chat, which holds them in memory.")
         encoded = [part.encode() for part in (document.doc_id, document.text)]
         for part in encoded:
             self._digest.update(len(part).to_bytes(8, "little"))

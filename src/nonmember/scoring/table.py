@@ -45,7 +45,7 @@ class ScoreTable:
     def of(cls, scoring: Scoring, builder: Builder, limit: int, *, one_of_many: bool = False) -> ScoreTable:
         """limit: tokens of a document that are read.   one_of_many: whether it is a small part of what is scored."""
         wanted = scoring.wanted()
-        blank = {item.doc_id for item in builder.get(scoring.corpus).documents if is_blank(item.text)}
+        blank = {item.doc_id for item in builder.get(scoring.corpus).documents if is_blank(item.scored_text)}
         read = None
         if scoring.model.has_weights:
             read = builder.get(Read(scoring.model, scoring.corpus, limit))
@@ -74,7 +74,7 @@ class ScoreTable:
         if read is None:
             num_tokens = builder.get(TokenStatistics(scoring.model, scoring.corpus, "original", limit)).num_tokens
         else:
-            num_tokens = np.maximum(np.array(read.num_read) - 1, 0)  # the first one has nothing before it
+            num_tokens = np.array(read.num_scored, dtype=np.int64)
         columns["num_tokens"] = pa.array(num_tokens, pa.int64())
         if read is not None:
             columns["num_tokens_uncut"] = pa.array(read.num_all, pa.int64())

@@ -9,10 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import torch
+
+T = TypeVar("T")
+Masks = Sequence[Sequence[bool]]  # of documents or sequences: which of their ids are scored
 
 
 def packed_sequences(
@@ -22,10 +25,22 @@ def packed_sequences(
 
     The last piece is dropped when it is shorter, unless it is all there is.
     """
+    return _packed([ended(ids, end_of_text) for ids in documents], length, seed)
+
+
+def packed_masks(
+    documents: Sequence[Sequence[int]], scored: Masks, *, length: int, end_of_text: int, seed: int
+) -> list[list[bool]]:
+    """Which ids of the `packed_sequences` are scored: of each document, and an end-of-text id that is added."""
+    added = [len(ended(ids, end_of_text)) - len(ids) for ids in documents]
+    return _packed([[*mask, *[True] * number] for mask, number in zip(scored, added, strict=True)], length, seed)
+
+
+def _packed(documents: Sequence[Sequence[T]], length: int, seed: int) -> list[list[T]]:
     order = np.random.default_rng([seed, 0]).permutation(len(documents))
-    stream: list[int] = []
+    stream: list[T] = []
     for index in order:
-        stream += ended(documents[index], end_of_text)
+        stream += documents[index]
     sequences = [stream[start : start + length] for start in range(0, len(stream), length)]
     if len(sequences) > 1 and len(sequences[-1]) < length:
         sequences.pop()
@@ -74,7 +89,8 @@ class StepLoader(Resumable):
     """Micro-batches of the planned steps, for one of `world_size` processes; remembers where it is for exact resume.
 
     Lightning sees a single epoch of known length and stores `state_dict` in its checkpoints. Each batch is a dict:
-    input_ids [B,T] padded on the right, lengths [B], step_tokens (scored tokens of the whole step, all processes).
+    input_ids [B,T] padded on the right, lengths [B], step_tokens (scored tokens of the whole step, all processes), and
+    scored [B,T] where only some ids are.
     A process that has no sequence left in a micro-batch gets one of length 1, which has nothing to score.
 
     group: sequences whose lengths are of different ones are never in one micro-batch (`models.lengths`).
@@ -88,14 +104,17 @@ class StepLoader(Resumable):
         micro_batch_size: int,
         padding_id: int,
         group: Callable[[int], Hashable] = lambda length: None,
+        scored: Masks | None = None,
     ):
         super().__init__()
-        self.sequences, self.padding_id = sequences, padding_id
+        self.sequences, self.padding_id, self.scored = sequences, padding_id, scored
         divided = [_divided(step, lambda index: group(len(sequences[index])), micro_batch_size) for step in steps]
         self.accumulate = max(1, *map(len, divided))
         self.micro_batches: list[tuple[Sequence[int], int]] = []
         for step, parts in zip(steps, divided, strict=True):
-            tokens = sum(max(0, len(sequences[index]) - 1) for index in step)
+            tokens = sum(map(self._num_scored, step))
+            if scored is not None:
+                tokens = max(1, tokens)  # a step in which nothing is scored changes nothing
             empty: list[Sequence[int]] = [[] for _ in range(self.accumulate - len(parts))]
             self.micro_batches += [(part, tokens) for part in (parts if step is steps[-1] else [*parts, *empty])]
 
@@ -109,7 +128,15 @@ class StepLoader(Resumable):
             indices, step_tokens = self.micro_batches[self.position]
             self.position += 1
             mine = [self.sequences[index] for index in indices[self.rank :: self.world_size]]
-            yield collate(mine or [[self.padding_id]], self.padding_id) | {"step_tokens": torch.tensor(step_tokens)}
+            batch = collate(mine or [[self.padding_id]], self.padding_id)
+            if self.scored is not None:
+                masks = [self.scored[index] for index in indices[self.rank :: self.world_size]]
+                batch["scored"] = collate(masks or [[False]], False)["input_ids"].bool()
+            yield batch | {"step_tokens": torch.tensor(step_tokens)}
+
+    def _num_scored(self, index: int) -> int:
+        """The first id has nothing before it."""
+        return max(0, len(self.sequences[index]) - 1) if self.scored is None else sum(self.scored[index][1:])
 
     @property
     def num_steps(self) -> int:

@@ -108,9 +108,11 @@ class CausalLMModule(ShardableModule):
         return ()
 
     def scored(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Mask [B,T-1] of positions whose next token is real, and those next tokens [N]."""
+        """Mask [B,T-1] of positions whose next token is real and scored, and those next tokens [N]."""
         ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
         mask = torch.arange(1, ids_BT.shape[1], device=ids_BT.device) < lengths_B[:, None]
+        if "scored" in batch:
+            mask = mask & batch["scored"][:, 1:]
         return mask, ids_BT[:, 1:][mask]
 
     def summed(

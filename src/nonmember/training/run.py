@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
-from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
+from nonmember.training.batches import Masks, StepLoader, packed_masks, packed_sequences, plan_steps
 from nonmember.training.data import Loader, TrainingData
 from nonmember.training.modules import (
     AdapterTuningModule,
@@ -58,10 +59,12 @@ def train(
     compute: Compute,
     loggers: Sequence[Any],
     description: str,
+    scored: Masks | None = None,
 ) -> dict[str, Any]:
     """Train `model` in place on token ids per document and return what is worth keeping about the run.
 
     documents: of `Pretraining` also a stream, which is shuffled in parts (`shuffle_buffer`) and never in memory.
+    scored: which ids of the documents the loss is taken of; None: all.
     folder: where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that was
     never interrupted. A distilled reference's health is measured before and after (nats per token, temperature 1), if
     compute.measure_health.
@@ -73,11 +76,10 @@ def train(
         assert isinstance(recipe, Pretraining)
         loader: Loader = _streamed(documents, recipe, seed, end_of_text, compute)
     else:
-        sequences = _sequences(documents, recipe, seed, end_of_text)
-        steps = _steps(len(sequences), recipe, seed)
-        loader = StepLoader(
-            sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group
-        )
+        sequences, masks = _sequences(documents, recipe, seed, end_of_text, scored)
+        loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
+        of_steps = partial(StepLoader, sequences, **loading, group=group, scored=masks)
+        loader = of_steps(_steps(len(sequences), recipe, seed))
     settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
 
     features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
@@ -95,7 +97,9 @@ def train(
     facts = _facts(loader)
     with_health = isinstance(recipe, Distillation) and compute.measure_health
     if with_health:
-        health = _health(module_to_work_on(), sequences, end_of_text, group, compute, f"health before {description}")
+        health = _health(
+            module_to_work_on(), of_steps([[*range(len(sequences))]]), compute, f"health before {description}"
+        )
         facts |= {f"{name}_before": value for name, value in health.items()}
 
     module = module_to_work_on()
@@ -104,7 +108,9 @@ def train(
         _gather_weights(trainer, model, folder)
     _check_finite(model.parameters(), optimization, description)
     if with_health:
-        health = _health(module_to_work_on(), sequences, end_of_text, group, compute, f"health after {description}")
+        health = _health(
+            module_to_work_on(), of_steps([[*range(len(sequences))]]), compute, f"health after {description}"
+        )
         facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()
     return facts
@@ -120,10 +126,11 @@ def tune(
     compute: Compute,
     loggers: Sequence[Any],
     description: str,
+    scored: Masks | None = None,
 ) -> tuple[PeftModel, dict[str, Any]]:
     """`model` with an adapter trained on token ids per document, in evaluation mode; and facts about the run.
 
-    The model itself is not changed, and its weights are not copied. folder: as for `train`.
+    The model itself is not changed, and its weights are not copied. folder, scored: as for `train`.
     """
     if compute.alters_models:
         raise ValueError(
@@ -132,7 +139,7 @@ def tune(
         )
     _require_on_one_device(model)
     optimization, adapter = recipe.optimization, recipe.adapter
-    sequences = [list(ids[: recipe.max_tokens]) for ids in documents if len(ids) >= 2]
+    sequences, masks = _one_each(documents, recipe.max_tokens, scored)
     _check_enough(sequences, recipe)
     longest, most = max(map(len, sequences)), position_limit(model.config)
     if most is not None and longest > most:
@@ -147,7 +154,12 @@ def tune(
         drop_last=recipe.drop_last,
     )
     loader = StepLoader(
-        sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=0, group=grouping(model.config)
+        sequences,
+        steps,
+        micro_batch_size=compute.micro_batch_size,
+        padding_id=0,
+        group=grouping(model.config),
+        scored=masks,
     )
     if isinstance(adapter, AdaLora):
         RankSchedule.check(adapter, len(steps))
@@ -191,15 +203,35 @@ def _check_enough(sequences: Sequence[Sequence[int]], recipe: AdapterTuning) -> 
 
 
 def _sequences(
-    documents: Sequence[Sequence[int]], recipe: Pretraining | Distillation, seed: int, end_of_text: int
-) -> list[list[int]]:
+    documents: Sequence[Sequence[int]],
+    recipe: Pretraining | Distillation,
+    seed: int,
+    end_of_text: int,
+    scored: Masks | None,
+) -> tuple[list[list[int]], list[list[bool]] | None]:
+    """The sequences, and which of their ids the loss is taken of; None where it is of all."""
     if isinstance(recipe, Pretraining):
-        sequences = packed_sequences(documents, length=recipe.sequence_length, end_of_text=end_of_text, seed=seed)
+        packing: dict[str, int] = {"length": recipe.sequence_length, "end_of_text": end_of_text, "seed": seed}
+        sequences = packed_sequences(documents, **packing)
+        masks = None if scored is None else packed_masks(documents, scored, **packing)
     else:
-        sequences = [list(ids[: recipe.max_tokens]) for ids in documents if len(ids) >= 2]
+        sequences, masks = _one_each(documents, recipe.max_tokens, scored)
     if not sequences:
         raise ValueError("There is nothing to train on: no document has two tokens or more.")
-    return sequences
+    return sequences, masks
+
+
+def _one_each(
+    documents: Sequence[Sequence[int]], max_tokens: int, scored: Masks | None
+) -> tuple[list[list[int]], list[list[bool]] | None]:
+    """Documents of two ids and more, of which one is scored."""
+    kept = [
+        index
+        for index, ids in enumerate(documents)
+        if len(ids) >= 2 and (scored is None or any(scored[index][1:max_tokens]))
+    ]
+    sequences = [list(documents[index][:max_tokens]) for index in kept]
+    return sequences, None if scored is None else [list(scored[index][:max_tokens]) for index in kept]
 
 
 def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) -> list[list[int]]:
@@ -310,16 +342,7 @@ def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> Non
     trainer.strategy.barrier("weights read")  # the first process removes the file soon
 
 
-def _health(
-    module: CausalLMModule,
-    sequences: Sequence[Sequence[int]],
-    padding_id: int,
-    group: Callable[[int], Hashable],
-    compute: Compute,
-    description: str,
-) -> dict[str, float]:
-    once = [list(range(len(sequences)))]
-    loader = StepLoader(sequences, once, micro_batch_size=compute.micro_batch_size, padding_id=padding_id, group=group)
+def _health(module: CausalLMModule, loader: StepLoader, compute: Compute, description: str) -> dict[str, float]:
     trainer = compute.trainer(
         callbacks=[StageProgress(description, "tokens", loader.reached())],
         logger=False,

@@ -178,7 +178,7 @@ class Trained(ModelSpec):
         """Train it. Curves are logged as train/... in the role `distilled`, else as train_<role>/..."""
         if isinstance(self.training, AdapterTuning):
             return self._tune(builder, self.training, folder)
-        from nonmember.models.encoding import encode_corpus
+        from nonmember.models.encoding import encode_corpus, scored_tokens
         from nonmember.models.loading import save
         from nonmember.training.counts import token_stream
         from nonmember.training.run import train
@@ -189,12 +189,13 @@ class Trained(ModelSpec):
         base.model.float()  # master weights; the precision of the arithmetic is the trainer's
         corpus, teacher = builder.get(self.corpus), None
         documents: list[list[int]] | TokenStream
+        scored = scored_tokens(base, corpus, self.training.max_tokens)
         if isinstance(corpus, Stream) and isinstance(self.training, Pretraining):
             documents, num_dropped = token_stream(builder, self.base, base, corpus), 0
         else:
             documents = encode_corpus(base, corpus, self.training.max_tokens)
             if self.teacher is not None:
-                teacher, documents = self.as_teacher(builder, base, documents)
+                teacher, documents, scored = self.as_teacher(builder, base, documents, scored)
             num_dropped = len(corpus) - len(documents)
         with self._loggers(builder, folder) as loggers:
             facts = train(
@@ -208,6 +209,7 @@ class Trained(ModelSpec):
                 compute=builder.compute,
                 loggers=loggers,
                 description=f"training {self.readable}",
+                scored=scored,
             )
         facts["num_dropped_documents"] = num_dropped
         if process_rank() == 0:
@@ -215,9 +217,10 @@ class Trained(ModelSpec):
         return {"label": self.readable, "num_parameters": base.num_parameters, **facts}
 
     def as_teacher(
-        self, builder: Builder, student: LoadedModel, documents: list[list[int]]
-    ) -> tuple[Teacher, list[list[int]]]:
-        """The teacher, and the documents it reads in the very tokens of the student: it is shown the student's ids."""
+        self, builder: Builder, student: LoadedModel, documents: list[list[int]], scored: list[list[bool]] | None
+    ) -> tuple[Teacher, list[list[int]], list[list[bool]] | None]:
+        """The teacher, and the documents it reads in the very tokens of the student: it is shown the student's ids. And
+        which of these are scored; None where all are."""
         from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
         from nonmember.training.run import Teacher
 
@@ -227,10 +230,12 @@ class Trained(ModelSpec):
         theirs = encode_corpus(teacher, builder.get(self.corpus), self.training.max_tokens)
         alike, share = read_alike(documents, theirs, shared[0])
         require_shared_vocabulary(share, self.base.readable, self.teacher.readable, "distillation needs")
-        return Teacher(teacher.model, shared), alike
+        if scored is not None:
+            scored = [mask for mask, ids, other in zip(scored, documents, theirs, strict=True) if ids == other]
+        return Teacher(teacher.model, shared), alike, scored
 
     def _tune(self, builder: Builder, recipe: AdapterTuning, folder: Path) -> dict[str, Any]:
-        from nonmember.models.encoding import encode_corpus
+        from nonmember.models.encoding import encode_corpus, scored_tokens
         from nonmember.training.adapters import save_adapter
         from nonmember.training.run import tune
 
@@ -248,6 +253,7 @@ class Trained(ModelSpec):
                     compute=builder.compute,
                     loggers=loggers,
                     description=f"training {self.readable}",
+                    scored=scored_tokens(base, corpus, recipe.max_tokens),
                 )
             except ValueError as error:
                 raise ValueError(f"{self.readable} cannot be tuned. {error}") from error

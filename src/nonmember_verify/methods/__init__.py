@@ -39,6 +39,7 @@ METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "pacost_qa": t_tests.pacost,
     "paired_t": t_tests.paired_t,
     "prefix_completion": answers.prefix_completion,
+    "sampled_completion": answers.sampled_completion,
     "prism": prism.recompute,
     "rank_agreement": only_scores,
     "rank_shift": only_scores,

@@ -1,5 +1,5 @@
 """Methods that compare answers, or what was made of them, about suspect documents with those about clean ones: MC-PDD,
-DE-COP, name cloze, prefix completion."""
+DE-COP, name cloze, prefix and sampled completion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nonmember_verify.report import Report
 from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check_p, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
-MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX = 30, 5, 2
+MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
 
 
 def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tuple[str, bool]]]:
@@ -171,6 +171,20 @@ def prefix_completion(audit: Audit, report: Report) -> Conclusion:
     if any(len(item) < MIN_PREFIX for item in groups.values()):
         decision = "invalid"
     return Conclusion(decision, {"found": f"{hits} of {number} passages were reproduced."})
+
+
+def sampled_completion(audit: Audit, report: Report) -> Conclusion:
+    groups = audit.groups
+    works = {name: groups[name].by_unit(groups[name].values["sampled"]) for name in ("suspect", "heldout")}
+    report.unchecked("similarity of each document", "what was written and what it is compared with are not here")
+    if min(map(len, works.values())) < 2:
+        return Conclusion("invalid")
+    report.numbers(
+        "statistic", {"mean": (audit.statistics["value"], float(works["suspect"].mean()))}, "from the answers"
+    )
+    p = _permuted(audit, works["suspect"], works["heldout"], report)
+    decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
+    return Conclusion("invalid" if any(len(groups[name]) < MIN_SAMPLED for name in works) else decision)
 
 
 def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> float:

@@ -226,6 +226,8 @@ def find_text_column(
     if ordered and lengths[ordered[0]] >= max(LONG, CLEARLY_LONGER * lengths[ordered[1]]):
         return ordered[0]
     columns = ", ".join(repr(name) for row in rows[:1] for name in row) or "none"
+    if not lengths and any(isinstance(value, list) for row in rows for value in row.values()):
+        setting += ". If these are conversations: data=chat"
     what = f"{len(lengths)} of them may be the text ({', '.join(map(repr, ordered))})" if lengths else "none holds text"
     raise ValueError(
         f"{where} must have one column that is the text; its columns are {columns}, and {what}. Name it: "

@@ -47,6 +47,7 @@ ITEM, NUMBER = "item", "number"
 KINDS = (".csv", ".jsonl", ".parquet")
 MOST_KEPT = 8 * 2**20  # bytes of a table whose rows stay in memory
 LONGEST_SHARED = 64  # characters
+WHOLE = "The table of documents"
 
 
 @dataclass(frozen=True)
@@ -203,9 +204,12 @@ class Documents(FromRows):
 
     def _document(self, file: File, numbered: NumberedRow, text_field: str, id_field: str | None) -> Document:
         number, where, row = numbered
-        text = Pattern(text_field).filled(row, where) if "{" in text_field else text_in(row, text_field, where)
+        text = self._text(row, text_field, where)
         name, domain = (file.name, "") if file.split == "file" else (f"{file.name}:{number}", file.name)
         return self.document(row, where, text, id_field=id_field, name=name, domain=self.domain or domain)
+
+    def _text(self, row: Row, text_field: str, where: str) -> str:
+        return Pattern(text_field).filled(row, where) if "{" in text_field else text_in(row, text_field, where)
 
 
 def _column_name(found: str, file: File) -> str:
@@ -469,11 +473,8 @@ class InMemory(FromRows):
 
     def build(self, builder: Builder) -> Corpus:
         rows = builder.resource(("documents", self.digest), self._missing)
-        whole = "The table of documents"
-        text_field = self.text_field or find_text_column(
-            rows[:NUM_INSPECTED], self.named_otherwise(), whole, 'overrides=["data.text_field={}"]'
-        )
-        id_field = self.id_field or find_id_column(rows, whole)
+        text_field = self._text_field(rows)
+        id_field = self.id_field or find_id_column(rows, WHOLE)
         return Corpus(tuple(self._document(number, row, text_field, id_field) for number, row in enumerate(rows)))
 
     def identity(self) -> dict[str, Any]:
@@ -481,8 +482,16 @@ class InMemory(FromRows):
 
     def _document(self, number: int, row: Row, text_field: str, id_field: str | None) -> Document:
         where = f"Row {number} of the documents"
-        text = text_in(row, text_field, where)
+        text = self._text(row, text_field, where)
         return self.document(row, where, text, id_field=id_field, name=str(number), domain=self.domain)
+
+    def _text_field(self, rows: Sequence[Row]) -> str:
+        return self.text_field or find_text_column(
+            rows[:NUM_INSPECTED], self.named_otherwise(), WHOLE, 'overrides=["data.text_field={}"]'
+        )
+
+    def _text(self, row: Row, text_field: str, where: str) -> str:
+        return text_in(row, text_field, where)
 
     def _missing(self) -> Sequence[Row]:
         raise NotHandedOver("The documents are in the memory of another program. Give their file as data.path.")

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.observations.passes.features import Features
-from nonmember.observations.passes.tokens import PartWriter, Reader, ready, write_parts
+from nonmember.observations.passes.tokens import PartWriter, Reader, of_documents, ready, with_scored, write_parts
 from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
 from nonmember.records.gradients import GRADIENT_SCHEMA, NORMS
 from nonmember.scores.base import NO_TOKENS, DocumentScores
@@ -63,6 +63,7 @@ def observe_divergence(
     max_batch_tokens: int,
     block_bytes: int,
     description: str,
+    scored: Mapping[str, Sequence[bool]] | None = None,
     features: Features | None = None,
 ) -> DocumentCounts:
     """Write KL(other || model), nats per token at temperature 1, mean over each document's scored tokens.
@@ -71,8 +72,10 @@ def observe_divergence(
     renormalised, as in distillation.   token_ids: document id -> ids, which both models read; fewer than two give no
     row.   The other arguments and the errors are those of `observe`.
     """
+    token_ids = with_scored(token_ids, scored)
     (ours, sequences), (theirs, _) = (ready(item, token_ids, out_dir) for item in (model, other))
     comparer = Comparer(ours, theirs, list(sequences.values()), max_batch_tokens, block_bytes, shared_ids, features)
+    comparer.score_only(of_documents(scored, sequences))
     counts = write_parts(comparer, DivergenceWriter(out_dir, list(sequences)), make_trainer, description)
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
@@ -112,15 +115,14 @@ class Comparer(Reader):
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
         other, _ = self._outside
         input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
-        positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
-        scored_BT = positions_T < lengths_B[:, None]
+        scored_BT = self.scored(batch)
         ours_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
         theirs_ND = self.features(other, input_ids_BT)[:, :-1][scored_BT]
         is_real_B = lengths_B > 1  # an empty batch is one token of no document
         sums_B = torch.zeros(len(lengths_B), dtype=torch.float64, device=input_ids_BT.device)
         rows_N, _ = scored_BT.nonzero(as_tuple=True)
         sums_B.index_add_(0, rows_N, self._by_token(ours_ND, theirs_ND).double())
-        means_B = sums_B / (lengths_B - 1).clamp_min(1)
+        means_B = sums_B / scored_BT.sum(1).clamp_min(1)
         return DocumentDivergences(batch["doc_index"][is_real_B], means_B[is_real_B].float())
 
     def _by_token(self, ours_ND: Tensor, theirs_ND: Tensor) -> Tensor:
@@ -307,6 +309,7 @@ def observe_gradients(
     make_trainer: Callable[..., lightning.Trainer],
     *,
     description: str,
+    scored: Mapping[str, Sequence[bool]] | None = None,
 ) -> DocumentCounts:
     """Write, per document, the mean over parameter tensors of the l1, l2 and maximum norm of the gradient of its mean
     loss per token (nats). All floating-point parameters count, each tensor once; none is changed.
@@ -314,10 +317,11 @@ def observe_gradients(
     token_ids: document id -> ids; fewer than two give no row.   The other arguments and the errors are those of
     `observe`; ValueError also for a model whose weights are sharded or quantized, which have no such gradients.
     """
-    split, sequences = ready(model, token_ids, out_dir)
+    split, sequences = ready(model, with_scored(token_ids, scored), out_dir)
     if any(not parameter.is_floating_point() for parameter in split.model.parameters()):
         raise ValueError("Its weights are quantized, and gradients need floating-point ones. Load it unquantized.")
     reader = GradientReader(split, list(sequences.values()), max_batch_tokens=1)
+    reader.score_only(of_documents(scored, sequences))
     counts = write_parts(reader, NormWriter(out_dir, list(sequences)), make_trainer, description)
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
@@ -334,8 +338,9 @@ class GradientReader(Reader):
             return DocumentNorms(None, {})  # an empty batch is one token of no document
         with torch.inference_mode(False), torch.enable_grad(), _differentiable(self.model) as parameters:
             input_ids_1T = batch["input_ids"].clone()
-            logits_TV = self._split.head(self._split.body(input_ids_1T)[0, :-1]).float()
-            loss = F.cross_entropy(logits_TV, input_ids_1T[0, 1:])
+            scored_T = self.scored(batch)[0]
+            logits_NV = self._split.head(self._split.body(input_ids_1T)[0, :-1][scored_T]).float()
+            loss = F.cross_entropy(logits_NV, input_ids_1T[0, 1:][scored_T])
             gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
         there = [gradient for gradient in gradients if gradient is not None]
         norms = {name: _mean_norm(there, order) for name, order in ORDERS.items()}

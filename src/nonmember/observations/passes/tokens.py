@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ def observe(
     block_bytes: int = DEFAULT_BLOCK_BYTES,
     description: str = "observing",
     num_context: Mapping[str, int] | None = None,
+    scored: Mapping[str, Sequence[bool]] | None = None,
     features: Features | None = None,
 ) -> ObservationCounts:
     """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
@@ -77,14 +78,16 @@ def observe(
     make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
     max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
     num_context: document id -> ids at its beginning that are read and not scored; positions count from there.
+    scored: document id -> which of its ids are scored; a document of which none is has no rows. None: all are.
     features: those of earlier passes, taken and added to.
 
     Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
     does not read everything.
     """
-    split, sequences = ready(model, token_ids, out_dir)
+    split, sequences = ready(model, with_scored(token_ids, scored), out_dir)
     context = None if num_context is None else [num_context[doc_id] for doc_id in sequences]
     observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, context, features)
+    observer.score_only(of_documents(scored, sequences))
     return read_all(observer, list(sequences), out_dir, make_trainer, description)
 
 
@@ -97,6 +100,22 @@ def ready(
     check_readable(split, sequences)
     out_dir.mkdir(parents=True, exist_ok=True)
     return split, sequences
+
+
+Masks = Sequence[Sequence[bool]]  # of documents: which of their ids are scored
+
+
+def with_scored(
+    token_ids: Mapping[str, Sequence[int]], scored: Mapping[str, Sequence[bool]] | None
+) -> Mapping[str, Sequence[int]]:
+    """The documents that have a scored id, of which the first is none."""
+    if scored is None:
+        return token_ids
+    return {doc_id: ids for doc_id, ids in token_ids.items() if any(scored[doc_id][1:])}
+
+
+def of_documents(scored: Mapping[str, Sequence[bool]] | None, doc_ids: Iterable[str]) -> Masks | None:
+    return None if scored is None else [scored[doc_id] for doc_id in doc_ids]
 
 
 def read_all(
@@ -239,6 +258,7 @@ class Reader(Held, ShardableModule):
     ) -> None:
         super().__init__()
         self.hold(split.model)
+        self._scored: Masks | None = None
         self._split = split
         self._sequences = sequences
         self._max_batch_tokens = max_batch_tokens
@@ -261,6 +281,20 @@ class Reader(Held, ShardableModule):
         """Tokens of each batch, padding left out."""
         lengths = self.lengths()
         return [sum(lengths[index] for index in batch) for batch in self.batches()]
+
+    def score_only(self, scored: Masks | None) -> None:
+        """scored: of the documents, in their order; None: all of their ids."""
+        self._scored = scored
+
+    def scored(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """[B, T - 1] which of the ids behind the first are scored: those of the text, or some of them."""
+        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        scored_BT = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device) < lengths_B[:, None]
+        if self._scored is not None:
+            for row_T, index in zip(scored_BT, batch["doc_index"].tolist(), strict=True):
+                mask = self._scored[index][1 : 1 + len(row_T)] if len(self._scored) else []
+                row_T[: len(mask)] &= torch.tensor(mask, dtype=torch.bool, device=row_T.device)
+        return scored_BT
 
     @property
     def models(self) -> tuple[Any, ...]:
@@ -301,10 +335,10 @@ class Observer(Reader):
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
-        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        input_ids_BT = batch["input_ids"]
         first_B, start_B = self.bounds(batch)
         positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
-        scored_BT = (positions_T < lengths_B[:, None]) & (positions_T >= first_B[:, None])
+        scored_BT = self.scored(batch) & (positions_T >= first_B[:, None])
         features_ND = self.features_before(input_ids_BT)[scored_BT]
         token_id_N = input_ids_BT[:, 1:][scored_BT]
         statistics = token_statistics(

@@ -1,0 +1,121 @@
+"""Conversations in the formats people have, and what is said of rubbish."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from tests.tiny import build, texts
+
+from nonmember.corpora import Conversations, Dialogues, NearDuplicates
+from nonmember.corpora.sources.conversations import holds_conversations, turns_as_json, turns_from_json
+from nonmember.corpora.views import RandomNeighbours, apply_view
+from nonmember.models import Rendered
+from nonmember.records import Corpus, Document
+
+MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+TURNS = [("user", "Hi"), ("assistant", "Hello.")]
+
+
+def written(folder: Path, *rows: Any) -> Conversations:
+    path = folder / "chat.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Conversations(str(path))
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"messages": MESSAGES}, TURNS),
+        ({"messages": [{"role": "developer", "content": "Be kind."}, *MESSAGES]}, [("system", "Be kind."), *TURNS]),
+        ({"messages": json.dumps(MESSAGES)}, TURNS),  # as CSV has it
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}, MESSAGES[1]]}, TURNS),
+        ({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello."}]}, TURNS),
+        ({"instruction": "Hi", "input": "", "output": "Hello."}, TURNS),
+        ({"instruction": "Add.", "input": "1, 2", "output": "3"}, [("user", "Add.\n\n1, 2"), ("assistant", "3")]),
+        ({"instruction": "Hi", "context": None, "response": "Hello.", "category": "x"}, TURNS),
+        ({"prompt": "Hi", "completion": "Hello."}, TURNS),
+        ({"system": "Be kind.", "prompt": "Hi", "response": "Hello."}, [("system", "Be kind."), *TURNS]),
+        ({"prompt": MESSAGES[:1], "completion": MESSAGES[1:]}, TURNS),
+    ],
+)
+def test_formats_people_have_are_read(row: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert turns_from_json(turns_as_json(row, None, "row 1")) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"text": "Hi"}, "must be a conversation.*its columns are 'text'"),
+        ({"messages": "Hi"}, "must hold a list of messages, but it holds str"),
+        ({"messages": ["Hi"]}, "message 1 must be an object with role and content"),
+        ({"messages": [{"speaker": "A", "text": "Hi"}]}, "got the keys 'speaker', 'text'"),
+        ({"messages": [{"role": "narrator", "content": "Hi"}]}, "message 1 is of 'narrator'; expected one of system"),
+        ({"messages": [{"role": ["user"], "content": "Hi"}]}, r"message 1 is of \['user'\]"),
+        ({"messages": MESSAGES[:1]}, "no turn of the assistant"),
+        ({"messages": []}, "no turn of the assistant"),
+        ({"messages": [MESSAGES[0], {"role": "assistant", "content": " "}]}, "message 2.*must hold text.*nothing"),
+        ({"messages": [{"role": "assistant", "content": None, "tool_calls": [{}]}]}, "message 1 is a call of a tool"),
+        ({"messages": [*MESSAGES, {"role": "tool", "content": "3"}]}, "message 3 is a call of a tool"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "a part of the type 'image_url'"),
+        ({"messages": [{"role": "user", "content": 3}]}, "must hold text, but it holds a number"),
+        ({"instruction": "Hi", "output": 3}, "'instruction' and 'output' must both hold text"),
+    ],
+)
+def test_rubbish_is_refused_with_its_place(row: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"row 7.*{sentence}"):
+        turns_as_json(row, None, "row 7")
+
+
+def test_ids_clusters_and_places_are_those_of_documents(tmp_path: Path) -> None:
+    spec = written(tmp_path, {"id": "c1", "messages": MESSAGES}, {"id": "c2", "messages": MESSAGES})
+    assert build(spec).doc_ids == ("c1", "c2")
+    with pytest.raises(ValueError, match=r"chat\.jsonl, line 2 must be a conversation"):
+        build(written(tmp_path, {"messages": MESSAGES}, {"question": "Hi"}))
+    assert build(written(tmp_path, {"messages": MESSAGES})).doc_ids == ("chat:1",)
+
+
+def test_arrays_of_pandas_are_lists() -> None:
+    frame = pd.DataFrame({"messages": [MESSAGES]})
+    frame["messages"] = [pd.array(MESSAGES, dtype=object).to_numpy()]
+    row = frame.to_dict("records")[0]
+    assert holds_conversations(row)
+    assert turns_from_json(turns_as_json(row, None, "row 1")) == TURNS
+    assert not holds_conversations({"text": "Hi", "messages": "none"})
+
+
+def talk(*pieces: str) -> Document:
+    return Document("d0", "".join(pieces), pieces=pieces)
+
+
+def test_pieces_are_content_and_are_kept(tmp_path: Path) -> None:
+    plain, one, other = (
+        Corpus((item,)) for item in (Document("d0", "U: a A: b"), talk("U: a A: ", "b"), talk("U: ", "a", " A: b"))
+    )
+    assert len({plain.fingerprint, one.fingerprint, other.fingerprint}) == 3
+    one.save(tmp_path / "corpus.parquet")
+    assert Corpus.load(tmp_path / "corpus.parquet") == one
+    assert one.documents[0].scored_text == "b"
+
+
+def test_views_change_what_the_assistant_says_and_nothing_else() -> None:
+    document = talk("<USER>Hi<ASSISTANT>", "Hello THERE", "<END>")
+    (lower,) = apply_view(Corpus((document,)), "lowercase").documents
+    assert lower.pieces == ("<USER>Hi<ASSISTANT>", "hello there", "<END>")
+
+
+def test_what_would_lose_the_turns_is_refused() -> None:
+    spec = Rendered(Dialogues(texts("one two three four", "five six seven eight"), 2), None, "plain")
+    assert [item.pieces for item in build(spec).documents] == [
+        ("User: one two\n\nAssistant: ", "three four", "\n"),
+        ("User: five six\n\nAssistant: ", "seven eight", "\n"),
+    ]
+    neighbours = build(RandomNeighbours(spec, 2, 0.5, 1, 0)).documents
+    assert all(
+        item.pieces[0] in ("User: one two\n\nAssistant: ", "User: five six\n\nAssistant: ") for item in neighbours
+    )
+    with pytest.raises(ValueError, match="'d0' is a conversation, and what is asked for puts another text"):
+        build(NearDuplicates(spec, 1.0, "salt"))
