@@ -33,6 +33,7 @@ LAYERS = (
     "training",
     "observations",
     "endpoints",
+    "lookup",
     "generated",
     "methods",
     "results",
