@@ -34,6 +34,7 @@ LAYERS = (
     "observations",
     "metrics",
     "endpoints",
+    "lookup",
     "generated",
     "methods",
     "results",

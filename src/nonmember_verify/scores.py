@@ -79,16 +79,31 @@ def _perturbed(tables: list[Tokens], score: Described) -> float:
             return other - loss
 
 
+def _votes(tables: list[Tokens], score: Described) -> float:
+    """Of windows of tokens the share whose sum is higher under the first model (ties are halves), mean over widths."""
+    gain = tables[0]["log_prob"] - tables[1]["log_prob"]
+    series = np.geomspace(score["narrowest"], score["widest"], score["num_widths"])
+    widths = sorted({width for width in np.rint(series).astype(int).tolist() if width <= len(gain)})
+    shares = []
+    for width in widths:
+        total = np.concatenate([[0.0], np.cumsum(gain)])
+        sums = total[width:] - total[:-width]
+        shares.append((1 + np.sign(sums).mean()) / 2)
+    return float(np.mean(shares)) if shares else math.nan
+
+
 @dataclass(frozen=True)
 class Score:
     """name: of its columns.   compute: its value, from the tables of one document, its settings and the compressed size
     of the text.   settings: that are taken into account, as in methods.toml.   second: what its second table is a view
-    of, or the setting that names it; "reference": the same text under the reference."""
+    of, or the setting that names it; "reference": the same text under the reference.   is_ordered: whether it takes
+    tokens in their order, which bundles tell only with token ids."""
 
     name: str
     compute: Callable[[list[Tokens], Described, int], float]
     settings: str = ""
     second: str = ""
+    is_ordered: bool = False
 
     def views(self, score: Described) -> list[str]:
         """Of the text, in the order of the tables."""
@@ -114,6 +129,13 @@ SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
     "Perturbed": Score("{perturbation}_{quantity}", lambda t, s, z: _perturbed(t, s), _PERTURBED, "perturbation"),
     "ReferenceDifference": Score("ref_diff", lambda t, s, z: _nll(t[1]) - _nll(t[0]), second="reference"),
     "ReferenceRatio": Score("ref_ratio", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="reference"),
+    "Wbc": Score(
+        "wbc({narrowest}-{widest})",
+        lambda t, s, z: _votes(t, s),
+        "narrowest widest num_widths",
+        second="reference",
+        is_ordered=True,
+    ),
 }
 
 
@@ -137,7 +159,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
                 continue
             if own is None or column not in own.values:
                 wrong.append(f"{column} of the {group} set is missing")
-            elif not _is_arithmetic(how) or not how["tables"]:
+            elif not _is_arithmetic(how) or not how["tables"] or not _in_order(how, tables):
                 not_done.setdefault(_why_not(how), []).append(f"{group}/{column}")
             elif problem := _problem(audit, group, column, how, tables):
                 wrong.append(problem)
@@ -157,12 +179,19 @@ def _is_arithmetic(how: Described) -> bool:
     return how["kind"] == "Scored" and is_known(how["score"])
 
 
+def _in_order(how: Described, tables: Tables) -> bool:
+    """Whether tokens stand as the score takes them."""
+    if not SCORES[how["score"]["kind"]].is_ordered:
+        return True
+    return all("token_id" in document for name in how["tables"] for document in tables.tokens(name).values())
+
+
 def _wrongly_excluded(audit: Audit, tables: Tables) -> Iterator[str]:
     """Documents that were left out though each of their scores follows from the token statistics. Where a column has
     none, the reason may lie there."""
     for group, reasons in audit.result["exclusions"]["documents"].items():
         columns = audit.described["columns"][group].values()
-        if not all(_is_arithmetic(how) and how["tables"] for how in columns):
+        if not all(_is_arithmetic(how) and how["tables"] and _in_order(how, tables) for how in columns):
             continue
         for document, why in reasons.items():
             values = [_value(document, how, tables, audit.sizes) for how in columns]
@@ -193,6 +222,8 @@ def _why_not(how: Described) -> str:
     if not is_known(how["score"]):
         told = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
         return f"the score ({told}) or one of its settings is unknown to this verifier"
+    if how["tables"]:
+        return "the score takes tokens in their order, which a bundle tells only with token ids (--with-tokens)"
     return "the bundle holds no token statistics for them"
 
 
@@ -250,7 +281,7 @@ NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves
     "cloze": "Asked",
     "completion": "Asked",
 }
-NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp)\(.*\))")
+NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp|wbc)\(.*\))")
 
 
 def _problems_of_names(audit: Audit) -> Iterator[str]:

@@ -53,6 +53,8 @@ REFUSED = {
     "logger: {wandb: {log_text: true}}": "logger.wandb.log_text",
     "logger: {wandb: {directory: /home/me}}": "logger.wandb.directory",
     "page_text: true": "page_text",
+    "truth: infinigram": "truth",  # text of the documents would be sent
+    "truth: '${name}'": "truth",
     "trainer: {make_trainer: {default_root_dir: /home/me}}": "trainer.make_trainer.default_root_dir",
     "trainer: {make_trainer: {profiler: pytorch}}": "trainer.make_trainer.profiler",
     "outputs: /home/me": "outputs",

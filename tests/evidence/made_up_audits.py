@@ -30,9 +30,11 @@ from nonmember.models import ModelSpec
 from nonmember.models.exposure import Exposures
 from nonmember.observations import Diverged, Embedded
 from nonmember.observations.orders import OrderLikelihoods
+from nonmember.observations.scored import BehindAnother, contexts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics
 from nonmember.observations.weights import WeightChange
 from nonmember.records import Embeddings, TokenTable
+from nonmember.records.neighbours import text_of_neighbour
 from nonmember.records.orders import OrderTable
 from nonmember.reports.audit_page import write as pages
 from nonmember.scores import DocumentScores
@@ -110,6 +112,7 @@ class MadeUp(Builder):
     def get(self, spec: Any) -> Any:
         for kind, make in (
             (TokenStatistics, self._tokens),
+            (BehindAnother, self._behind_another),
             (Diverged, self._divergence),
             (Embedded, self._embeddings),
             (OrderLikelihoods, self._orders),
@@ -163,11 +166,27 @@ class MadeUp(Builder):
             tuple(document.doc_id for document in documents),
             np.cumsum([0, *lengths]).astype(np.int64),
             np.concatenate([np.arange(1, item + 1) for item in lengths]).astype(np.int32),
-            rng.integers(VOCABULARY, size=sum(lengths)).astype(np.int32),
+            np.concatenate(
+                [
+                    seeded("tokens", item.text).integers(VOCABULARY, size=length)
+                    for item, length in zip(documents, lengths, strict=True)
+                ]
+            ).astype(np.int32),
             np.minimum(log_prob, -1e-3),
             mean,
             std,
         )
+
+    def _behind_another(self, spec: BehindAnother, rng: np.random.Generator) -> TokenTable:
+        """A little less likely than alone."""
+        alone = self.get(TokenStatistics(spec.model, spec.corpus, "original", spec.max_tokens))
+        names = tuple(contexts_of(self.get(spec.corpus).documents, spec.num_contexts))
+        rows = [alone.rows(alone.doc_ids.index(text_of_neighbour(name))) for name in names]
+        columns = (alone.position, alone.token_id, alone.log_prob, alone.mean, alone.std)
+        position, token_id, log_prob, mean, std = (np.concatenate([item[row] for row in rows]) for item in columns)
+        lengths = [row.stop - row.start for row in rows]
+        less = np.repeat(rng.normal(0.05, 0.1, len(rows)), lengths).astype(np.float32)
+        return TokenTable(names, np.cumsum([0, *lengths]), position, token_id, log_prob - less, mean, std)
 
     def _divergence(self, spec: Diverged, rng: np.random.Generator) -> DocumentScores:
         doc_ids = self.get(spec.corpus).doc_ids

@@ -18,6 +18,7 @@ from nonmember.corpora import Component, CorpusSpec, Mixture, Shuffled
 from nonmember.methods import (
     Blind,
     CanaryTest,
+    Codec,
     DecopBaselines,
     DifferenceInDifferences,
     Dose,
@@ -34,7 +35,9 @@ from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
+from nonmember.scores import Codec as ContextScore
 from nonmember.scores import (
+    Lira,
     Loss,
     Lowercase,
     MaxK,
@@ -44,7 +47,9 @@ from nonmember.scores import (
     Perturbed,
     ReferenceDifference,
     ReferenceRatio,
+    Rmia,
     TopLoss,
+    Wbc,
     Zlib,
 )
 from nonmember.training import Trained
@@ -356,12 +361,16 @@ def every() -> Iterator[tuple[str, Audit]]:
         ReferenceRatio(),
     ):
         yield f"scores {score.name}", scored(score.name, score)
+    for beside in (Lira(), Rmia()):  # which the verifier does not recompute
+        yield f"scores {beside.name}", replace(scored(beside.name, beside), out_models=(REFERENCE, READ))
+    yield "codec", audit(Codec(ContextScore(2), alpha=0.05, max_tokens=64))
     yield "llm_di", audit(LLM_DI)
     for mode in ("clip", "zero", "keep"):
         yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, equal_variances=False, perturbations=()))
     yield "llm_di as published", audit(replace(LLM_DI, compat=True, trim_predictions=True, perturbations=()))
     difference = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
     yield "difference in differences", audit(difference, target=READ)
+    yield "difference in differences by windows", audit(replace(difference, score=Wbc(2, 4, 3)), target=READ)
     yield "difference in differences by clusters", audit(difference, suspect=CLUSTERED)
     yield "difference in differences of the reference itself", audit(difference, target=REFERENCE)
     yield "canaries", canaries()

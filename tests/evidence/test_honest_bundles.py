@@ -17,6 +17,7 @@ from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
 from marks import slow
+from nonmember.evidence.gathering import Choice
 from nonmember.methods import Method
 from nonmember.scores import Score
 from nonmember_verify import cli
@@ -101,6 +102,26 @@ def test_every_check_holds(name, tmp_path):
         content = b"".join(archive.read(entry) for entry in archive.infolist())
     for forbidden in (b"zqword", b"-doc-", b"-book-", str(tmp_path).encode()):
         assert forbidden not in content, forbidden
+
+
+@pytest.mark.parametrize(
+    ("name", "with_ids", "kind"),
+    [
+        ("difference in differences by windows", False, "not checked"),
+        ("difference in differences by windows", True, "ok"),
+        ("scores lira", False, "not checked"),
+        ("scores rmia", False, "not checked"),
+        ("codec", False, "not checked"),
+    ],
+)
+def test_scores_of_windows_are_recomputed_with_token_ids_and_those_beside_other_models_never(
+    name, with_ids, kind, tmp_path
+):
+    item = gathered(AUDITS[name], tmp_path / "run", Choice(token_ids=with_ids))
+    bundled([item], tmp_path / "bundle.zip", Choice(token_ids=with_ids))
+    report = checked(tmp_path / "bundle.zip")
+    assert not report.failures, "\n".join(map(str, report.failures))
+    assert kind in {line.kind for line in report.lines if line.what.startswith("scores")}
 
 
 # Bundles of a later version -------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
 
 
 def jobs_for(spec: object) -> list[Job]:
-    return jobs_of(SimpleNamespace(groups={"": spec}))
+    return jobs_of(SimpleNamespace(groups={"": spec}, target=None, lookup=None))
 
 
 def test_a_changed_model_is_as_large_as_the_one_it_was_made_from():
@@ -138,7 +138,7 @@ def test_an_adapter_of_a_micro_model_counts_its_own_weights_alone():
 
 def test_sequences_longer_than_a_model_reads_are_refused_before_anything_is_trained():
     model = Trained(tiny.scratch(1), tiny.pretraining(200), tiny.GENERAL, seed=2)
-    asked = SimpleNamespace(groups={"": model}, target=model, reference=None)
+    asked = SimpleNamespace(groups={"": model}, target=model, reference=None, lookup=None)
     checked = check(asked, SETTINGS, Budget(None, None), Machine(), date(2026, 11, 22))
     assert checked.status == "asks"
     assert "reads at most 128 tokens, and is trained on sequences of 200" in checked.asks[0]
@@ -286,15 +286,15 @@ def own(tmp_path_factory):
 def test_a_machine_that_is_too_small_is_told_what_would_do(own):
     spread = own(gib=16)
     assert (spread.status, spread.num_gpus) == ("needs 2 GPUs", 2)
-    assert spread.asks == ("with 2 GPUs of 16 GiB: trainer=fsdp trainer.make_trainer.devices=2",)
+    assert spread.asks[:1] == ("with 2 GPUs of 16 GiB: trainer=fsdp trainer.make_trainer.devices=2",)
     small = own(gib=1)
-    assert (small.status, small.asks) == ("asks", ("no number of devices of 1 GiB holds it; give larger ones",))
+    assert (small.status, small.asks[:1]) == ("asks", ("no number of devices of 1 GiB holds it; give larger ones",))
 
 
 def test_a_model_on_ones_own_disk_is_not_called_undescribed(own, tmp_path):
     checked = own(reference=tmp_path)
     assert checked.status == "unknown"
-    assert checked.asks == (f"the sizes of {tmp_path} are not known: no estimate of memory and time",)
+    assert checked.asks[:1] == (f"the sizes of {tmp_path} are not known: no estimate of memory and time",)
 
 
 def test_what_is_not_described_is_named_with_the_place_for_it(own):
@@ -314,7 +314,21 @@ def test_a_model_that_can_only_be_asked_is_refused_to_a_method_that_reads_it(own
 def test_a_rephraser_writes_before_the_target_is_asked(own):
     checked = own("method=pacost", "method.rephraser.path=mistralai/Mistral-7B-Instruct-v0.3")
     assert [job.model for job in checked.jobs if job.kind == "writing"] == ["Mistral-7B-Instruct-v0.3"]
-    assert checked.asks == ("accept the terms of mistralai/Mistral-7B-Instruct-v0.3 on the hub, and set HF_TOKEN",)
+    assert checked.asks[:1] == ("accept the terms of mistralai/Mistral-7B-Instruct-v0.3 on the hub, and set HF_TOKEN",)
+
+
+def test_where_training_data_are_open_a_look_up_is_planned_and_done_only_if_asked_for(own):
+    planned = own("method=blind", "+data@data.heldout=documents", "data.heldout.path=texts.jsonl")
+    (look_up,) = [job for job in planned.jobs if job.kind == "looking up"]
+    assert (look_up.model, look_up.needs) == ("infini-gram v4_piletrain_llama", None)
+    assert re.search(
+        "look-up in infini-gram v4_piletrain_llama is planned.* add truth=infinigram.*sends", planned.asks[-1]
+    )
+    for given, expected in (("truth=infinigram", 1), ("truth=member", 0), ("truth=index", 0)):
+        checked = own(given)
+        assert sum(job.kind == "looking up" for job in checked.jobs) == expected
+        assert not any("look-up" in sentence for sentence in checked.asks)
+    assert not any(job.kind == "looking up" for job in cell("world=micro").jobs)
 
 
 def test_micro_models_are_told_from_their_recipes():

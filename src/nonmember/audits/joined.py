@@ -144,7 +144,9 @@ def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, st
     tokens = {role: around for result in results.values() for role, around in result.provenance.tokens.items()}
     provenance = Provenance(keys, versions(), made, round(time.monotonic() - started, 3), commit(), read, tokens)
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
-    result = _asked_of_the_target(result_of(audit, measured, outcome, builder, provenance, folder.name), results)
+    known = [result.looked_up for result in results.values() if result.looked_up is not None]
+    found = max(known, key=lambda item: len(item.groups), default=None)  # held-out text too, where a part compares
+    result = _asked_of_the_target(result_of(audit, measured, outcome, builder, provenance, folder.name, found), results)
     if process_rank() == 0:
         write_text_atomically(folder / CONFIG, json.dumps(cell.settings, indent=1) + "\n")
         write(result, {SUSPECT: measured[SUSPECT].documents}, outcome, folder)

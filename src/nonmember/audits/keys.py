@@ -43,6 +43,8 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
         "seed": audit.seed,
         "truth": audit.truth,
     }
+    if audit.lookup is not None:
+        parts["lookup"] = dict(audit.lookup.key())
     return keys | {"audit": key_hash(parts)}
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from nonmember.checks import require_choice, require_kind, require_seed, require_text
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.specs import require_spec
+from nonmember.lookup import Lookup
 from nonmember.methods import DocumentGroup, Method, Roles
 from nonmember.models import ModelSpec
 from nonmember.observations import Measurement, Scored
@@ -29,6 +30,7 @@ class Audit:
     scored_text: texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
     world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
     page_text: whether the page beside the result shows the first words of the documents.
+    lookup: a corpus in which all documents are looked up, which the result tells beside its verdict.
     """
 
     target: ModelSpec
@@ -51,6 +53,7 @@ class Audit:
     obstacle: str = ""
     page_text: bool = False
     out_models: tuple[ModelSpec, ...] = ()
+    lookup: Lookup | None = None
 
     def __post_init__(self) -> None:
         for role, model in (("target", self.target), ("reference", self.reference)):
@@ -64,6 +67,8 @@ class Audit:
         if self.truth is not None:
             require_choice(self.truth, ("member", "non_member"), "truth", hint="null stands for unknown.")
         require_seed(self.seed)
+        if self.lookup is not None and self.suspect.is_secret:
+            raise ValueError("Canaries are secret and are not looked up. Leave truth out; their p is exact without it.")
 
     @cached_property
     def roles(self) -> Roles:

@@ -15,7 +15,7 @@ import numpy as np
 
 from nonmember.artifacts import Builder, Counters
 from nonmember.artifacts.store import key_hash
-from nonmember.audits.assembly import answer_rows, result_of, training_health
+from nonmember.audits.assembly import answer_rows, look_up, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
 from nonmember.audits.precision import with_precision_warning
@@ -49,6 +49,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     require_documents(audit, builder)
     require_planted(audit, builder)
     keys = keys or audit_keys(audit, builder)
+    found = look_up(audit, builder)  # before anything is made: a service may not answer
     prepared = prepare(audit, builder)
     audit = prepared.audit
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
@@ -70,7 +71,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         sources=sources(audit, builder),
         tokens=tokens_read({**audit.models, **audit.compared_with()}, builder),
     )
-    result = result_of(audit, measured, outcome, builder, provenance, cell=folder.name)
+    result = result_of(audit, measured, outcome, builder, provenance, folder.name, found)
     texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}
     if process_rank() == 0:
         write(result, documents, outcome, folder)

@@ -30,6 +30,7 @@ COMMANDS = {
     "page": "regenerate audit.html of finished audits",
     "plan": "power analysis for clearance, the dose meter (from pilot audits) and canaries",
     "check": "what the cells of sweeps need before they can run: memory, GPUs, terms, services, hours",
+    "lookup": "look documents up, word for word: in an index of your own corpora, or in infini-gram",
     "canary": "plant canaries in documents before they are published, for an exact test later",
     "seal": "preregister an audit: a signed file that fixes its question before it is run",
     "bundle": "pack finished audits into one signed file that others can verify",

@@ -88,6 +88,10 @@ def show(
             if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
                 console.print(for_rich(f"{name}: {explained}"), soft_wrap=True, highlight=False)
         _show_tokens(console, results)
+        for name, result in zip(names, cells, strict=True):
+            if isinstance(result, AuditResult) and result.looked_up is not None:
+                told = f"{name}: looked up: {result.looked_up.in_words()} The verdict does not rest on it."
+                console.print(for_rich(told), soft_wrap=True, highlight=False)
         _show_warnings(console, results)
         _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
     for cell in cells:

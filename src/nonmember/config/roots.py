@@ -68,6 +68,7 @@ class AuditConfig:
     outputs: str = MISSING
     store: str = MISSING
     truth: str | None = None
+    lookup: Any = None
     seal: str | None = None
     target: Any = MISSING
     reference: Any = MISSING

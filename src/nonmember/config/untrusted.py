@@ -31,6 +31,7 @@ BY_WORD_ALONE: Mapping[str, tuple[object, ...]] = {
     "mode": ("offline", "disabled"),  # of W&B
     "log_text": (False,),
     "page_text": (False,),
+    "truth": (None, "member", "non_member", "index"),  # infinigram: text of the documents is sent to a service
     "directory": (),  # of W&B's files
     "default_root_dir": (None,),  # of Lightning's
     "make_logger": (),  # of its loggers, which write where name, version and address lead

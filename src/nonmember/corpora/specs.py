@@ -100,6 +100,7 @@ class CorpusSpec(Spec[Corpus]):
     kind = "corpora"
     pool = "corpora"
     stored: ClassVar[bool]
+    is_secret: ClassVar[bool] = False  # whether its texts must not leave the machine
 
     @abstractmethod
     def build(self, builder: Builder) -> Corpus:

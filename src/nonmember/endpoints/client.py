@@ -32,7 +32,6 @@ from nonmember.endpoints.reading import (
     NotAccepted,
     RetryableError,
     Unusable,
-    check_length,
     form_of,
     limit_size,
     most_bytes,
@@ -243,9 +242,8 @@ class Sending:
         except UnicodeEncodeError:
             raise NotAccepted("its text is not valid Unicode") from None
         text, response = parsed(raw.content.decode("utf-8-sig", "replace"), self._secrets)
-        if not isinstance(response, Mapping) or not response.get("choices"):
-            raise self._unlike_openai(text, response)
-        check_length(response, sent.most_characters, sent.max_new_tokens)
+        if not isinstance(response, Mapping) or not self._service.has_answer(response, sent):
+            raise self._without_answer(text, response)
         return text, response
 
     def _raise_for_status(self, status: int, headers: Mapping[str, str], body: Any) -> NoReturn:
@@ -261,19 +259,19 @@ class Sending:
             return EndpointError(f"nothing can be sent there. Correct `url` or the environment variable {variable}.")
         return RetryableError(f"the connection was cut ({reason})", charged=not isinstance(cause, httpx2.ConnectError))
 
-    def _unlike_openai(self, text: str, response: Any) -> Exception:
+    def _without_answer(self, text: str, response: Any) -> Exception:
         """Of a response of status 200 without an answer."""
         if isinstance(response, Mapping) and (error := response.get("error")):
             code = error.get("code") if isinstance(error, Mapping) else None
             if type(code) is int and 400 <= code < 600:  # the status of HTTP, said within
                 self._raise_for_status(code, {}, response)
             return RetryableError(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
-        form = form_of(text)
+        form, protocol = form_of(text), self._service.protocol
         if self._num_answered or not self._probing:  # a probe has been answered before anything else is sent
-            self._count_unusable(f"they have another form than OpenAI's: {form}")
-            return RetryableError(f"an answer in another form than OpenAI's: {form}", charged=True)
+            self._count_unusable(f"they have another form than {protocol}: {form}")
+            return RetryableError(f"an answer in another form than {protocol}: {form}", charged=True)
         return EndpointError(
-            f"the server answers in another form than OpenAI's: {form}. Give `url` up to and including /v1, and as "
+            f"the server answers in another form than {protocol}: {form}. Give `url` up to and including /v1, and as "
             "`form` (chat or completions) what the server has."
         )
 
@@ -537,6 +535,10 @@ class EndpointClient:
         """The table of completions, opened."""
         return opened(self.folder)
 
+    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+        """An answer as a row of the table. text: the raw response."""
+        return row_of(sent, text, response, date, cost)
+
     def warnings(self) -> list[str]:
         """What a reader has to know of the answers."""
         served = Counter(name for name in self.served.values() if name)
@@ -624,7 +626,7 @@ class EndpointClient:
         def receive(sent: Sent, text: str, response: Mapping[str, Any], cost: float | None) -> None:
             date = now()
             values[sent.key] = read(sent, response, date)
-            table.add(row_of(sent, text, response, date, cost))
+            table.add(self.row(sent, text, response, date, cost))
             self.num_asked += 1
             advance()
 
@@ -702,7 +704,7 @@ def _kept(table: CompletionsTable) -> str:
 
 
 def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
-    """An answer as a row of the table. text: the raw response."""
+    """A completion as a row of the table."""
     read = read_completion(response, date, needs_logprobs=False)
     return Row(
         key=sent.key,

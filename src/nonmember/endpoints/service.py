@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from nonmember.artifacts.store import canonical_json, key_hash, text_hash
@@ -23,7 +23,7 @@ from nonmember.checks import (
     require_text,
     require_variable_name,
 )
-from nonmember.endpoints.reading import EndpointError
+from nonmember.endpoints.reading import EndpointError, check_length
 from nonmember.models.base import last_part
 from nonmember.records.answers import Request
 
@@ -127,6 +127,8 @@ class Service:
     extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     thinking: str = "strip"
 
+    protocol: ClassVar[str] = "OpenAI's"  # the form of its answers
+
     def __post_init__(self) -> None:
         require_choice(self.form, FORMS, "form of an endpoint")
         require_choice(self.thinking, THINKING, "thinking of an endpoint")
@@ -165,6 +167,13 @@ class Service:
             "thinking": "" if self.thinking == "strip" else self.thinking,
         }
         return {name: value for name, value in extras.items() if value}
+
+    def has_answer(self, response: Mapping[str, Any], sent: Sent) -> bool:
+        """Whether a response holds an answer. Raises Unusable for one that is longer than it can be."""
+        if not response.get("choices"):
+            return False
+        check_length(response, sent.most_characters, sent.max_new_tokens)
+        return True
 
     def settings(self, **others: Any) -> RequestSettings:
         """Those that are given, others by default or as said."""
@@ -307,7 +316,7 @@ class Sent:
     def prompt(self) -> str:
         """All text that is sent."""
         turns: Sequence[Mapping[str, str]] = self.body.get("messages", ())
-        return str(self.body.get("prompt", "")) + "".join(turn["content"] for turn in turns)
+        return str(self.body.get("prompt", self.body.get("query", ""))) + "".join(turn["content"] for turn in turns)
 
     @property
     def max_new_tokens(self) -> int:

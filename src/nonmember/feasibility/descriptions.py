@@ -23,7 +23,8 @@ class HubModel:
     configuration.   modules: of a layer, (name, inputs, outputs) each, where the code comes with the weights.
     num_parameters: as published.   special_ids: bos, eos and pad.   prepends: ids that its tokenizer puts before texts.
     terms: accept, where an account must have accepted them on the model's page.   source: where the facts are from.
-    packages: that its own code imports and that are no dependencies of ours.   asks: what is not known to us, and how
+    packages: that its own code imports and that are no dependencies of ours.   infinigram: the index of that service
+    which holds what it was trained on, or a version of it.   asks: what is not known to us, and how
     it is given; `{key}` is the key that lacks it.
     """
 
@@ -42,6 +43,7 @@ class HubModel:
     asks: str = ""
     modules: Sequence[tuple[str, int, int]] = ()
     packages: Sequence[str] = ()
+    infinigram: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ from nonmember.corpora import CorpusSpec, Mixture
 from nonmember.corpora.specs import TOKENS_PER_WORD, Bound
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
+from nonmember.feasibility.descriptions import hub_models
 from nonmember.feasibility.memory import Memory, Settings
 from nonmember.feasibility.meta import Shape, num_tuned, num_tuned_of_hub, shape_of, shape_of_scratch
 from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.generated.rephrased import Written
+from nonmember.lookup import InfiniGram
 from nonmember.models import Gguf, ModelSpec, Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.observations import Measurement, Reordered, Scored
@@ -33,6 +35,7 @@ QUANTIZED = {"8bit": 1.0, "4bit": 0.6}
 STORED_BYTES_PER_TOKEN = 20  # of an observation of tokens
 AROUND = 128  # tokens of a question beside the texts that it shows: instruction, names, letters
 TOKENS_OF_TEXT = 1024  # of a text of which nothing says how long it is
+LOOKING_UP = "looking up"
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Job:
-    """kind: training, tuning, distilling, observing, writing or asking.   identity: equal of equal jobs.
+    """kind: training, tuning, distilling, observing, writing, asking or looking up.   identity: equal of equal jobs.
     tokens: most, None where nothing bounds them.   operations: floating-point, in parallel over the tokens of a text.
     token_by_token: further ones, of texts that are written.   needs: memory by settings of the trainer, None for what
     is asked of a service.   requests: to a service, at most.   num_tuned: of an adapter."""
@@ -107,7 +110,28 @@ def jobs_of(audit: Audit) -> list[Job]:
     for spec in specs_in(list(audit.groups.values())):
         for job in _jobs_of(spec):
             jobs[job.identity] = job
+    if (look_up := _looking_up(audit)) is not None:
+        jobs[look_up.identity] = look_up
     return list(jobs.values())
+
+
+def searchable(audit: Audit) -> InfiniGram | None:
+    """Where an audit of a model with open training data can look its documents up: by default in every plan, and done
+    only where it is asked for. None where the truth is given, or nobody has indexed that data."""
+    if isinstance(audit.lookup, InfiniGram):
+        return audit.lookup
+    known = hub_models().get(audit.target.path) if isinstance(audit.target, Pretrained) else None
+    found = known is not None and known.infinigram and audit.truth is None and audit.lookup is None
+    return InfiniGram(known.infinigram) if known is not None and found and not audit.suspect.is_secret else None
+
+
+def _looking_up(audit: Audit) -> Job | None:
+    if (lookup := searchable(audit)) is None:
+        return None
+    numbers = [bound_of(group.corpus).documents for group in audit.groups.values()]
+    requests = None if None in numbers else lookup.per_document * sum(number or 0 for number in numbers)
+    corpora = [group.corpus for group in audit.groups.values()]
+    return Job(LOOKING_UP, lookup.readable, _identity(LOOKING_UP, lookup, corpora), None, None, requests=requests)
 
 
 def _jobs_of(spec: Any) -> Iterator[Job]:

@@ -11,10 +11,11 @@ from datetime import date
 from itertools import groupby
 
 from nonmember.feasibility.descriptions import HUB
-from nonmember.feasibility.jobs import Job
+from nonmember.feasibility.jobs import LOOKING_UP, Job
 from nonmember.feasibility.memory import Machine
 from nonmember.feasibility.verdict import Checked
 
+ASKED = ("asking", LOOKING_UP)
 TRAINED, READ = ("training", "distilling", "tuning"), ("observing", "writing", "asking")
 COLUMNS = (
     "sweep",
@@ -89,7 +90,7 @@ def tokens(jobs: Iterable[Job], kinds: Sequence[str]) -> int | None:
 
 
 def requests(jobs: Iterable[Job]) -> int | None:
-    asked = [job.requests for job in jobs if job.kind == "asking"]
+    asked = [job.requests for job in jobs if job.kind in ASKED]
     return None if None in asked else sum(item for item in asked if item is not None)
 
 
@@ -97,7 +98,7 @@ def hours(jobs: Iterable[Job], machine: Machine) -> float | None:
     """On one device of the machine."""
     total = 0.0
     for job in jobs:
-        if job.kind == "asking":
+        if job.kind in ASKED:
             continue
         if job.operations is None:
             return None

@@ -14,7 +14,7 @@ from nonmember.corpora import CorpusSpec, Hub
 from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.models import Endpoint, MaskedModel
 from nonmember.feasibility.descriptions import HUB, HubDataset, HubModel, file_of, hub_datasets, hub_models, services
-from nonmember.feasibility.jobs import Job, Unknown, jobs_of
+from nonmember.feasibility.jobs import LOOKING_UP, Job, Unknown, jobs_of, searchable
 from nonmember.feasibility.memory import Machine, Settings, smaller
 from nonmember.models import Access, Pretrained
 from nonmember.observations import Measurement
@@ -101,6 +101,11 @@ def check(
         sentences.append(_spread(jobs, num_gpus, machine, settings))
     if settings:
         sentences.append(f"add {' '.join(settings)}")
+    if (lookup := searchable(audit)) is not None and audit.lookup is None:
+        sentences.append(
+            f"an exact look-up in {lookup.readable} is planned (column requests); to have it, add truth=infinigram, "
+            f"which sends up to {lookup.per_document} sequences of 13 words of each document to {lookup.url}"
+        )
     many = (num_gpus or 1) > 1
     status = next(
         name
@@ -205,7 +210,7 @@ def _keys(specs: Iterable[Any]) -> Iterator[str]:
 
 def _over(jobs: Iterable[Job], budget: Budget) -> Iterator[str]:
     """What a cell may ask of services beyond the budget of a process, which all of its cells share."""
-    asked = [job for job in jobs if job.requests is not None]
+    asked = [job for job in jobs if job.requests is not None and job.kind != LOOKING_UP]
     requests, tokens = sum(job.requests or 0 for job in asked), sum(job.tokens or 0 for job in asked)
     overrides = [
         f"asking.{name}={number}"

@@ -181,8 +181,45 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class FoundDocuments:
+    """num_documents: of a group.   num_whole, num_partly, num_absent: of them all, some or none of whose sequences of
+    words the corpus holds; of the others nothing was looked up.   mean_share: of the sequences those that were found,
+    mean over documents; None where nothing was looked up."""
+
+    num_documents: int
+    num_whole: int
+    num_partly: int
+    num_absent: int
+    mean_share: float | None
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """An exact look-up of the documents, of which the verdict knows nothing.
+
+    source: the corpus.   key: what determines the answers.   ngram: words of a sequence.   groups: by group.
+    """
+
+    source: str
+    key: Mapping[str, Any]
+    ngram: int
+    groups: Mapping[str, FoundDocuments]
+
+    def in_words(self) -> str:
+        """A sentence for each group."""
+        return " ".join(
+            f"Of {item.num_documents:,} {name} documents {self.source} holds {item.num_whole:,} whole, "
+            f"{item.num_partly:,} in part and {item.num_absent:,} not at all (mean share {item.mean_share or 0:.3f})."
+            for name, item in self.groups.items()
+        )
+
+
+@dataclass(frozen=True)
 class AuditResult:
-    """One audit: everything a reader needs to disagree. Written once, never edited."""
+    """One audit: everything a reader needs to disagree. Written once, never edited.
+
+    looked_up: None where nothing was, and then it stands in no file.
+    """
 
     question: Question
     statistics: Statistics
@@ -190,6 +227,7 @@ class AuditResult:
     health: Health
     exclusions: Exclusions
     provenance: Provenance
+    looked_up: LookedUp | None = None
     schema_version: int = field(default=SCHEMA_VERSION, kw_only=True)
 
     @classmethod
@@ -211,6 +249,8 @@ class AuditResult:
 
     def _values(self) -> dict[str, Any]:
         values = asdict(self)
+        if self.looked_up is None:
+            del values["looked_up"]
         return {"schema_version": values.pop("schema_version"), **values}
 
     @classmethod

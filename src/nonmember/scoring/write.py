@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nonmember.artifacts import Builder
 from nonmember.records import Stream
@@ -12,6 +13,9 @@ from nonmember.runtime.files import replacing
 from nonmember.scoring.parts import write_parts
 from nonmember.scoring.question import Scoring
 from nonmember.scoring.table import write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +29,7 @@ def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str |
 
     Raises ValueError where that file is there, or where documents are streamed, whose scores are many tables.
     """
-    copy = None if export is None else Path(export).expanduser().absolute()
-    if copy is not None and copy.suffix.lower() not in FORMS:
-        raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {copy.name}.")
-    if copy is not None and copy.exists():
-        raise ValueError(f"{copy} exists already; name a new file in export=...")
+    copy = None if export is None else new_table(export)
     is_streamed = isinstance(builder.get(scoring.corpus), Stream)
     if copy is not None and is_streamed:
         raise ValueError(
@@ -45,17 +45,35 @@ def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str |
     return path
 
 
-def _write_copy(path: Path, copy: Path) -> None:
-    """With numbers in full; undefined scores are left empty."""
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(copy) as temporary:
-        if copy.suffix.lower() == ".parquet":
-            shutil.copyfile(path, temporary)
-            return
-        import pandas as pd
+def new_table(export: str) -> Path:
+    """Raises ValueError where that is no new file of a known form."""
+    path = Path(export).expanduser().absolute()
+    if path.suffix.lower() not in FORMS:
+        raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {path.name}.")
+    if path.exists():
+        raise ValueError(f"{path} exists already; name a new file in export=...")
+    return path
 
-        frame = pd.read_parquet(path)
-        if copy.suffix.lower() == ".jsonl":
-            frame.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
-        else:
-            frame.to_csv(temporary, index=False, sep="," if copy.suffix.lower() == ".csv" else "\t")
+
+def _write_copy(path: Path, copy: Path) -> None:
+    if copy.suffix.lower() == ".parquet":
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(copy) as temporary:
+            shutil.copyfile(path, temporary)
+        return
+    import pandas as pd
+
+    write_frame(pd.read_parquet(path), copy)
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """In the form that the name ends in, with numbers in full; undefined ones are left empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        match path.suffix.lower():
+            case ".parquet":
+                frame.to_parquet(temporary, index=False)
+            case ".jsonl":
+                frame.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
+            case suffix:
+                frame.to_csv(temporary, index=False, sep="," if suffix == ".csv" else "\t")

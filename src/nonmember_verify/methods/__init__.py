@@ -25,6 +25,7 @@ def only_scores(audit: Audit, report: Report) -> Conclusion:
 METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "canary": canary.recompute,
     "clearance": clearance.recompute,
+    "codec": only_scores,
     "decop": answers.decop,
     "decop_baselines": only_scores,
     "difference_in_differences": t_tests.difference_in_differences,

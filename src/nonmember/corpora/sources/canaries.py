@@ -28,6 +28,7 @@ class Canaries(CorpusSpec):
     commitment: str | None = None
 
     stored: ClassVar[bool] = False
+    is_secret: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_choice(self.part, get_args(Part), "part")

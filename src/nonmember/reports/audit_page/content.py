@@ -158,6 +158,22 @@ def models(result: AuditResult) -> Table | None:
     return Table(("role", "model", "nats per token", "parameters"), rows) if rows else None
 
 
+def looked_up(result: AuditResult) -> Table | None:
+    """How many documents a corpus holds, which the verdict does not rest on."""
+    if (found := result.looked_up) is None:
+        return None
+    rows = [
+        (
+            f"{name}, in {found.source}",
+            *map(formats.count, (item.num_documents, item.num_whole, item.num_partly, item.num_absent)),
+            formats.decimals(item.mean_share),
+        )
+        for name, item in found.groups.items()
+    ]
+    columns = ("documents (the verdict does not rest on this)", "all", "whole", "in part", "not at all", "mean share")
+    return Table(columns, rows)
+
+
 CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
 
 

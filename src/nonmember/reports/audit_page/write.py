@@ -69,6 +69,7 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
             "Gates": content.gates(result),
             "Health": content.health(result),
             "Models": content.models(result),
+            "Looked up": content.looked_up(result),
         },
         documents=content.documents(evidence, texts),
         first=FIRST_ROWS,
