@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from nonmember.models.forward import Ids
-from nonmember.models.reading import scored_spans, spans_of
-from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, encoded, ids_of, naming
+from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, encoded, ids_of, naming, spans_of
 from nonmember.records import Corpus, Document, Stream
-from nonmember.records.spans import Spans
+from nonmember.records.spans import Spans, scored_spans
 from nonmember.runtime.progress import Stage
 
 if TYPE_CHECKING:

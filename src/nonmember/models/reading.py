@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
 from nonmember.models.lengths import lengths_of
-from nonmember.models.tokenizing import around, encode_beginnings, encoded, ids_of, naming, sure_beginning
+from nonmember.models.tokenizing import around, encode_beginnings, encoded, ids_of, naming, spans_of, sure_beginning
+from nonmember.records.spans import scored_spans, turns_of
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
@@ -158,28 +158,6 @@ def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens
             sum(scored_spans(document.pieces, kept)[1:]) for document, kept in zip(documents, read, strict=True)
         ),
     )
-
-
-def spans_of(tokenizer: Any, conversations: Sequence[str]) -> list[list[tuple[int, int]]]:
-    """Where each token of each conversation begins and ends."""
-    if not tokenizer.is_fast:
-        raise ValueError(
-            "Conversations need a tokenizer that says where its tokens lie in a text; one with a tokenizer.json does."
-        )
-    made = encoded(tokenizer, conversations, add_special_tokens=False, return_offsets_mapping=True)
-    return [[(start, end) for start, end in spans] for spans in made["offset_mapping"]]
-
-
-def turns_of(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the assistant's turns begin and end in the text."""
-    ends = list(itertools.accumulate(map(len, pieces)))
-    return [(ends[index - 1], ends[index]) for index in range(1, len(pieces), 2)]
-
-
-def scored_spans(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[bool]:
-    """Whether there is something in a token that the assistant says."""
-    turns = turns_of(pieces)
-    return [any(start < last and end > first for first, last in turns) for start, end in spans]
 
 
 def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:

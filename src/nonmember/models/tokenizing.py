@@ -124,6 +124,16 @@ def sure_beginning(tokenizer: Any, text: str, max_tokens: int) -> str:
     return text
 
 
+def spans_of(tokenizer: Any, conversations: Sequence[str]) -> list[list[tuple[int, int]]]:
+    """Where each token of each conversation begins and ends."""
+    if not tokenizer.is_fast:
+        raise ValueError(
+            "Conversations need a tokenizer that says where its tokens lie in a text; one with a tokenizer.json does."
+        )
+    made = encoded(tokenizer, conversations, add_special_tokens=False, return_offsets_mapping=True)
+    return [[(start, end) for start, end in spans] for spans in made["offset_mapping"]]
+
+
 def is_failure(error: BaseException) -> bool:
     """Whether it is an error of a library. Panics of Rust are no `Exception`; neither are Ctrl-C and its like, which
     are no failures."""

@@ -1,9 +1,10 @@
-"""Tokenizer-independent token spans."""
+"""Spans of tokens in a text, and of what an assistant says in a conversation."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 # Of a text, where each of its tokens begins and ends, in order.
 Spans = Callable[[str], list[tuple[int, int]]]
@@ -18,3 +19,15 @@ def first_tokens(text: str, spans: Spans, number: int) -> str:
     """The text up to the end of so many tokens; all of it where it has fewer."""
     places = spans(text)
     return text[: places[number - 1][1]] if len(places) > number else text
+
+
+def turns_of(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the assistant's turns begin and end in the text."""
+    ends = list(itertools.accumulate(map(len, pieces)))
+    return [(ends[index - 1], ends[index]) for index in range(1, len(pieces), 2)]
+
+
+def scored_spans(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[bool]:
+    """Whether there is something in a token that the assistant says."""
+    turns = turns_of(pieces)
+    return [any(start < last and end > first for first, last in turns) for start, end in spans]
