@@ -93,7 +93,8 @@ def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(aut
         said, _ = auto(*more, "data.path=file.jsonl", "method.max_models=0", "dry_run=true")
         return said.out.partition("method=auto: to be run ")[2].partition(".")[0].split(", ")
 
-    assert "order" in run_by_auto("data=ordered")
+    assert "order" in (parts := run_by_auto("data=ordered"))
+    assert "sampled_completion" not in parts, "weights say more than what the target can be made to write, in less time"
     assert "order" not in run_by_auto("data=ordered", "data.in_public_order=false")
 
 

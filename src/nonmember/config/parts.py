@@ -57,6 +57,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     from nonmember.config.given import given
     from nonmember.config.runs import cell_of
     from nonmember.methods import Auto
+    from nonmember.records.requirements import Access
     from nonmember.results.result import PARTS
 
     config, audit = given(config)
@@ -65,7 +66,9 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     situation = Situation.of(_situation(config, audit, builder))
     advised = {item.name: item.contestant for item in reversed(advise(situation).concluding)}  # the best of each method
     contestants = {item.name: item for item in reversed(CONTESTANTS)} | advised
-    names = list(method.methods or advised)
+    # Of a target that gives log-probabilities nothing is asked unless it follows instructions: writing takes hours.
+    may_ask = method.follows or situation.level is None or situation.level < Access.PROMPT_LOGPROBS
+    names = list(method.methods or (name for name in advised if may_ask or not advised[name].requirements.questions))
     costs = {name: contestants[name].cost(situation) for name in names if name in contestants}
     names.sort(key=lambda name: costs[name].in_order() if name in costs else (0,))
     compares = {name for name in names if name in contestants and SAME_DRAW in contestants[name].needs}
