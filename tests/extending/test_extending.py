@@ -19,10 +19,15 @@ EXTENSIONS = [path.stem for path in HERE.glob("*.py") if not path.stem.startswit
 
 
 @pytest.fixture
-def audit(nonmember, ask, monkeypatch, tmp_path):
-    """audit("score@method.score=median_log_prob"): the result of an audit with the extensions at hand."""
+def allowed(monkeypatch):
+    """The extensions are at hand."""
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setenv("NONMEMBER_ALLOW_TARGETS", ",".join(EXTENSIONS))
+
+
+@pytest.fixture
+def audit(nonmember, ask, allowed, tmp_path):
+    """audit("score@method.score=median_log_prob"): the result of an audit with the extensions at hand."""
 
     def run(*overrides: str, drop: tuple[str, ...] = ("nothing",)) -> dict:
         command, *usual = [item for item in ask() if not item.startswith(drop)]
@@ -44,6 +49,17 @@ def test_a_score(audit, tmp_path):
     result = audit("score@method.score=median_log_prob", "method=rank_agreement")
     assert result["question"]["score"] == "median_log_prob"
     assert -1 <= result["statistics"]["value"] <= 1
+
+
+def test_a_score_as_a_column(allowed, nonmember, make_model, text_file, tmp_path):
+    given = ("score", "--config-dir", HERE / "conf", f"target.path={make_model(0)}", f"data.path={text_file}")
+    said = nonmember(*given, "scores=[zlib]", "+score@own_scores.median=median_log_prob", "export=scores.csv")
+    assert said.status == 0, said.err
+    header, *rows = (tmp_path / "scores.csv").read_text().splitlines()
+    assert {"zlib", "median"} <= set(header.split(","))
+    assert all(float(row.split(",")[header.split(",").index("median")]) < 0 for row in rows)
+    said = nonmember(*given, "scores=[zlib]", "+score@own_scores.zlib=median_log_prob")
+    assert "A column of own_scores must have a name of its own; got 'zlib'" in said.err
 
 
 def test_a_corpus_source(audit, text_file):

@@ -117,6 +117,7 @@ class ScoreConfig:
     lira: Any = MISSING
     rmia: Any = MISSING
     codec: Any = MISSING
+    own_scores: Any = MISSING
     export: str | None = None
     target: Any = MISSING
     out_models: Any = None

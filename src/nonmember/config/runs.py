@@ -84,7 +84,8 @@ def scoring_of(config: DictConfig) -> Scoring:
         prefix=prefix,
         recall=build(config.recall),
         scores=scores,
-        further={name: build(config[name]) for name in FURTHER if name in scores},
+        further={name: build(config[name]) for name in FURTHER if name in scores}
+        | {str(name): build(node) for name, node in config.own_scores.items()},
         settings={"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {},
         parts=build(config.parts),
         out_models=out_models,

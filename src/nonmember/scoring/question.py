@@ -46,8 +46,9 @@ class Scoring(Checked):
     ks: shares of tokens of Min-K% and Min-K%++.   scores: names of `ONE_PASS`, `COSTS`, `FURTHER`.   max_tokens: a
     document's tokens that are read; None: what the models read, at most `most_tokens`.   general: text in which DC-PDD
     counts tokens.   perturbations: whose scores are wanted, another pass each.   prefix: unread texts that ReCaLL
-    (`recall`) puts before each document.   further: the scores of `FURTHER` that are wanted.   settings: recorded in
-    the table's metadata.   parts: how a streamed corpus is scored.   out_models: that LiRA and RMIA compare with.
+    (`recall`) puts before each document.   further: the scores of `FURTHER` that are wanted, and one's
+    own.   settings: recorded in the table's metadata.   parts: how a streamed corpus is scored.   out_models: that LiRA
+    and RMIA compare with.
     """
 
     model: ModelSpec
@@ -108,6 +109,8 @@ class Scoring(Checked):
             wanted["dc_pdd"] = self.dc_pdd
         if self.prefix is not None and self.recall is not None:
             wanted["recall"] = self.recall
+        if taken := wanted.keys() & self.further.keys():
+            raise ValueError(f"A column of own_scores must have a name of its own; got {min(taken)!r}, another's name.")
         wanted |= self.further
         wanted |= {name: family.Rolling(name) for name in ROLLING if name in self.scores}
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer

@@ -40,7 +40,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     wanted, exceed, heaviest = settings["exclude"], settings.get("exceed", 0.0), float(curve.doses[-1])
     reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, _between(settings), exceed)
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
-    pairs = {
+    pairs: dict[str, tuple[Any, Any]] = {
         "of the target": (details["features"], features["target"]),
         "of the controls": ([item["features"] for item in told.values()], [features[role] for role in told]),
     }
