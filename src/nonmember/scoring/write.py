@@ -29,7 +29,7 @@ def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str |
     if copy is not None and copy.suffix.lower() not in FORMS:
         raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {copy.name}.")
     if copy is not None and copy.exists():
-        raise ValueError(f"{copy} exists already; name a new file in export=...")
+        raise ValueError(f"{copy} already exists; name a new file in export=...")
     is_streamed = isinstance(builder.get(scoring.corpus), Stream)
     if copy is not None and is_streamed:
         raise ValueError(
