@@ -19,6 +19,7 @@ UV     := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/pytho
 PACKAGES := -e ".[dev,parallel,dashboard$(call joined,$(EXTRAS:%=,%))]" -c constraints.txt
 SWEEP  ?= demo
 REPORT ?= prism
+PAPER  ?= prism
 ARGS   ?=
 OUTPUTS := $(or $(NONMEMBER_OUTPUTS),outputs)
 DECOP  ?= $(or $(NONMEMBER_DECOP_DIR),decop)
@@ -28,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup decop demo demo-evidence demo-real test test-all test-real coverage check docs notebooks bench sweep report table clean
+.PHONY: help setup decop demo demo-evidence demo-real test test-all test-real coverage check docs notebooks bench sweep report reproduce table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -108,6 +109,9 @@ sweep: $(READY)  ## a sweep by name: make sweep SWEEP=table2 (ARGS="launcher=job
 
 report: $(READY)  ## tables, figures and a page from all results: make report REPORT=prism
 	$(BIN)/nonmember report report=$(REPORT) $(ARGS)
+
+reproduce: $(READY)  ## a paper's tables and figures: state, then what can be made here: make reproduce PAPER=prism (ARGS=dry_run=true)
+	$(BIN)/nonmember reproduce $(PAPER) $(ARGS)
 
 decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; half an hour)
 	$(BIN)/nonmember data decop --from $(FROM) --to $(DECOP)

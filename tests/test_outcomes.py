@@ -62,7 +62,7 @@ def test_what_was_changed_is_refused_by_name(tmp_path, what):
     assert AuditResult.load(path) == result(cell="one")
     damage, name = DAMAGE[what]
     damage(path)
-    expected = rf"(?s)^{re.escape(str(path.with_name(name)))} must .*Start the audit again to make it anew"
+    expected = rf"(?s)^{re.escape(str(path.with_name(name)))} must .*Start the audit again to make it again"
     with pytest.raises(ValueError, match=expected):
         read_outcome(path)
     with pytest.raises(ValueError, match=r"There is no result\.json below .* \(1 that it cannot\)"):
@@ -154,8 +154,8 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no UTF-8": (lambda file: file.write_bytes(b'{"a": "\xff"}'), "can't decode"),
     "UTF-16": (lambda file: file.write_bytes(result().to_json().encode("utf-16")), "can't decode"),
     "a list": (lambda file: file.write_text("[1]"), "must hold a JSON object"),
-    "a name twice": (lambda file: file.write_text('{"a": 1, "a": 2}'), "stands twice"),
-    "NaN": (lambda file: file.write_text('{"a": NaN}'), "NaN is no number of JSON"),
+    "a name twice": (lambda file: file.write_text('{"a": 1, "a": 2}'), "occurs twice"),
+    "NaN": (lambda file: file.write_text('{"a": NaN}'), "NaN is not a JSON number"),
     "5,000 digits": (lambda file: file.write_text(f'{{"a": {"9" * 5_000}}}'), "limit"),
     "another schema": (changed("schema_version", value=3), "schema version must be 2; got 3"),
     "a value that is text": (changed("statistics", "value", value="abc"), "statistics.value must be a number or null"),

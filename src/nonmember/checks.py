@@ -73,7 +73,7 @@ def require_text(value: object, name: str, *, hint: str = "", or_null: bool = Fa
     if (or_null and value is None) or (isinstance(value, str) and value):
         return
     if not hint and isinstance(value, int | float) and not isinstance(value, bool):
-        hint = "Put it into quotes."
+        hint = "Put it in quotes."
     raise ValueError(wrong(name, f"text{' or null' if or_null else ''}", value, hint))
 
 
@@ -82,8 +82,9 @@ def require_variable_name(value: object, name: str) -> None:
     if isinstance(value, str) and _VARIABLE.fullmatch(value) and not (looks_like_secret(value) or _LUMP.search(value)):
         return
     raise ValueError(
-        f"{name} must be the name of an environment variable (capital letters, digits and _); what was given is none "
-        "and not repeated here, as it may be the secret itself. Put that into a variable, and name the variable."
+        f"{name} must be the name of an environment variable (capital letters, digits and _); what was given is not "
+        "one "
+        "and is not repeated here, as it may be the secret itself. Put that into a variable, and name the variable."
     )
 
 

@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, bytes]:
     except IsADirectoryError:
         raise Refused(f"{path} is a folder; a bundle is one file.") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise Refused(f"The archive cannot be read ({error}): it is no bundle, or it was damaged.") from error
+        raise Refused(f"The archive cannot be read ({error}): it is not a bundle, or it is damaged.") from error
 
 
 def _check(entries: list[zipfile.ZipInfo]) -> None:
@@ -55,7 +55,7 @@ def _check(entries: list[zipfile.ZipInfo]) -> None:
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise Refused(
                 f"{entry.filename} is compressed ({entry.compress_size:,} bytes to {entry.file_size:,}); files of a "
-                "bundle are not, so that it can be no zip bomb."
+                "bundle are not, so that it cannot be a zip bomb."
             )
     if (total := sum(entry.file_size for entry in entries)) > MOST_BYTES:
         raise Refused(f"The archive unpacks to {total:,} bytes; a bundle has at most {MOST_BYTES:,}.")
@@ -72,8 +72,8 @@ def _check_name(entry: zipfile.ZipInfo) -> None:
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
         raise Refused(f"The archive holds {name!r}, a path that leaves the bundle.")
     if name.endswith("/") or str(path) != name or not name:
-        raise Refused(f"The archive holds {name!r}, which is no plain file.")
+        raise Refused(f"The archive holds {name!r}, which is not a plain file.")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
-        what = "a symbolic link" if kind == stat.S_IFLNK else "no plain file"
+        what = "a symbolic link" if kind == stat.S_IFLNK else "not a plain file"
         raise Refused(f"The archive holds {name}, which is {what}.")

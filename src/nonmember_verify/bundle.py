@@ -159,7 +159,7 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
             raise Refused(f"{name} holds {stored:,} numbers; a table of a bundle has at most {MOST_CELLS:,}.")
         table = file.read().combine_chunks()
     except (pa.ArrowException, OSError) as error:
-        raise Refused(f"{name} is no Parquet table that can be read ({error}).") from error
+        raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
     return {column: _values(table[column], name) for column in table.column_names}
 
 

@@ -57,13 +57,13 @@ def check_certificate(
     try:
         problem = confirm(files[SIGSTORE], identity, issuer)
     except OSError as error:
-        report.unchecked("certificate", f"Sigstore's library could not look at it ({error})")
+        report.unchecked("certificate", f"Sigstore's library could not check it ({error})")
         return
     by = f"{identity}{f', by {issuer}' if issuer else ''}"
     report.require(
         "certificate",
         problem is None,
-        f"issued to {by}, and the signature stands in the transparency log.",
+        f"issued to {by}, and the signature is in the transparency log.",
         f"Sigstore's library refuses it for {by}: {problem}.",
     )
     if not issuer:
@@ -93,7 +93,7 @@ def certified(content: bytes) -> tuple[bytes, str, str, str]:
         key = certificate.public_key()
         identity, issuer = _names(certificate)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, binascii.Error, UnsupportedAlgorithm) as error:
-        raise ValueError(f"is no Sigstore bundle with a certificate and a DSSE envelope ({error})") from error
+        raise ValueError(f"is not a Sigstore bundle with a certificate and a DSSE envelope ({error})") from error
     if envelope.get("payloadType") != PAYLOAD_TYPE or not isinstance(key, ec.EllipticCurvePublicKey):
         raise ValueError("must hold an in-toto statement, signed by an ECDSA key")
     try:

@@ -91,7 +91,7 @@ def opened(content: bytes, predicate_type: str, what: str) -> Signed:
         signed = base64.b64decode(signature["sig"], validate=True)
         key = public_key(statement["predicate"]["signer"]["public_key"].encode())
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-        raise ValueError(f"{what} is no DSSE envelope with one signature and its public key ({error}).") from error
+        raise ValueError(f"{what} is not a DSSE envelope with one signature and its public key ({error}).") from error
     if envelope.get("payloadType") != PAYLOAD_TYPE or statement.get("_type") != STATEMENT_TYPE:
         raise ValueError(f"{what} must be an in-toto Statement v1; got another type.")
     if statement.get("predicateType") != predicate_type:
@@ -149,7 +149,7 @@ def strict_json(content: bytes, kind: type[dict[str, Any]] = dict) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = kind(pairs)
         if len(found) < len(pairs):
-            raise ValueError("a name stands twice in one object")
+            raise ValueError("a name occurs twice in one object")
         return found
 
     try:
@@ -175,4 +175,4 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

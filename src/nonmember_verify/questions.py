@@ -179,7 +179,7 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         f"all {len(cells)} sealed audits are in the bundle.",
         f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}."
         if missing
-        else f"{twice[:1]} stands in the bundle more than once.",
+        else f"{twice[:1]} is in the bundle more than once.",
     )
     for audit, cell in zip(audits, found, strict=True):
         _check_sealed(audit, cell, seal, digest, report.under(audit.cell))
@@ -196,7 +196,7 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
             "the audit was not given this seal when it was run: it was answered without one, and sealed afterwards.",
         )
     elif not DATE.fullmatch(receipt["started"]) or not DATE.fullmatch(date):
-        report.failed("seal", "its date, or when the audit began, is no date as in 2026-01-31T12:00:00Z.")
+        report.failed("seal", "its date, or when the audit began, is not a date as in 2026-01-31T12:00:00Z.")
     elif receipt["started"] < date:
         report.failed("seal", f"it was made on {date}, after the audit began on {receipt['started']}.")
     else:

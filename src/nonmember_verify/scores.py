@@ -299,7 +299,7 @@ def _problems_of_names(audit: Audit) -> Iterator[str]:
 def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
     kind = next((item for mark, item in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
     if how["kind"] != kind and how["kind"] in KINDS:
-        return f"is told to be of the kind {how['kind']}, and its name is that of a {kind} one"
+        return f"is stated to be of the kind {how['kind']}, and its name is that of a {kind} one"
     if how["kind"] != "Scored":
         return ""
     told, asked = plain(how["score"]), audit.settings.get("score")
@@ -315,10 +315,10 @@ def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
     score = _settings(how["score"])
     name = SCORES[score["kind"]].name.format(**score)
     if told["name"] != name:
-        return f"has the score {name}, and is told to have {told['name']}"
+        return f"has the score {name}, and is stated to have {told['name']}"
     role = "target" if column == name else column.removeprefix(f"{name}/").removesuffix(f"/{name}")
     if how["role"] != role:
-        return f"is told to be of the role {how['role']}, and its name is that of {role}"
+        return f"is stated to be of the role {how['role']}, and its name is that of {role}"
     if column == role and differs():
         return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
     odd = score.get("compat", "none") != "none" and not audit.settings.get("compat")

@@ -20,9 +20,9 @@ NO_RATE = ("No learning rate", "None of the learning rates")
 MOST_EXCLUDED = 0.2  # share of documents; with more, no audit is valid
 FOLDS = 5  # sets of fewer documents are not looked at for their layout
 READS_TEXT = {
-    "layout": "it looks at the layout of the documents, and the bundle holds no text",
+    "layout": "it uses the layout of the documents, and the bundle holds no text",
     "distinct": "it counts the words of the documents, and the bundle holds no text",
-    "weights": "it looks at weights, and the bundle holds none",
+    "weights": "it uses weights, and the bundle holds none",
 }
 
 
@@ -68,7 +68,7 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
             f"what is claimed is more, or other, than {decision} allows, which is: {allowed}",
         )
     if found.stated_gates:
-        report.unchecked("verdict", f"as far as it hangs on {', '.join(found.stated_gates)}, taken as stated")
+        report.unchecked("verdict", f"as far as it depends on {', '.join(found.stated_gates)}, taken as stated")
 
 
 def _layout_holds(audit: Audit, report: Report) -> bool:
@@ -86,7 +86,7 @@ def _layout_holds(audit: Audit, report: Report) -> bool:
         report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
         return all(auc <= bound for auc in layout.values())
     elif any(min(item, len(audit.groups["suspect"])) >= FOLDS for item in compared):
-        report.failed("layout", f"it was to be looked at (at most {bound:g}), and its number is missing.")
+        report.failed("layout", f"it was to be checked (at most {bound:g}), and its number is missing.")
     return True
 
 

@@ -228,9 +228,7 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
         for audit in audits:
             check_opened(audit, given.documents, given.secret or b"", report.of(audit, audits))
     elif given.documents or (given.secret is not None and given.canaries is None):
-        report.failed(
-            "text of the documents", "not looked at as was asked: it needs --documents and --secret together."
-        )
+        report.failed("text of the documents", "not checked as requested: it needs --documents and --secret together.")
     else:
         report.unchecked("text of the documents", "needs --documents and --secret")
     _check_canaries(audits, given, report)
@@ -259,7 +257,7 @@ def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
             report.unchecked("choice of the published variants", "needs the revealed private file (--canaries)")
         return
     if not asked:
-        report.failed("canaries", "not looked at as was asked: no audit in the bundle is by method=canary.")
+        report.failed("canaries", "not checked as requested: no audit in the bundle is by method=canary.")
     try:
         private, digest = read_private(given.canaries), commitment_of(given.canaries.read_bytes())
     except ValueError as error:

@@ -188,7 +188,7 @@ def test_in_a_thread(question):
             {"documents": None, "target": None},
             "prism needs a target model and documents; pass target=..., documents=...",
         ),
-        ({"target": "nowhere/at/all"}, "'nowhere/at/all' is no folder here"),
+        ({"target": "nowhere/at/all"}, "'nowhere/at/all' is not a folder on this machine"),
         ({"target": 3}, "target must be a path, a name on the Hugging Face hub, or (model, tokenizer)"),
         (
             {"documents": 3},

@@ -245,11 +245,8 @@ DAMAGE = {
     "key": (lambda path: flip_bit(path / "sidecar.json", b'"number": '), "was changed"),
     "hash": (lambda path: flip_bit(path / "sidecar.json", b'"data.txt": "'), "sidecar.json was changed"),
     "hash, by an earlier version": (lambda path: forge(path, {"data.txt": "0" * 64}), "data.txt was changed"),
-    "a file elsewhere": (
-        lambda path: forge(path, {"/etc/passwd": "0" * 64}),
-        "'/etc/passwd', which lies outside of it",
-    ),
-    "a file above": (lambda path: forge(path, {"../x": "0" * 64}), "'../x', which lies outside of it"),
+    "a file elsewhere": (lambda path: forge(path, {"/etc/passwd": "0" * 64}), "'/etc/passwd', which is outside it"),
+    "a file above": (lambda path: forge(path, {"../x": "0" * 64}), "'../x', which is outside it"),
     "missing": (lambda path: (path / "data.txt").unlink(), "data.txt is missing"),
     "cut": (lambda path: (path / "sidecar.json").write_text('{"key": '), "cannot be read"),
     "empty": (lambda path: (path / "sidecar.json").write_text(""), "cannot be read"),
@@ -365,7 +362,7 @@ def test_an_invitation_of_another_run_is_not_accepted(tmp_path, monkeypatch):
     parents = iter([5] * 4)
     monkeypatch.setattr(processes.os, "getppid", lambda: next(parents, 6))
     make = writes("data")
-    with pytest.raises(SystemExit, match="first process is gone"):
+    with pytest.raises(SystemExit, match="first process has ended"):
         make_thing(tmp_path, make, resumable=True, joint=True)
     assert make.calls == 0
 
@@ -375,7 +372,7 @@ def test_a_process_that_waits_says_for_what(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("RANK", "1")
     parents = iter([5] * 4)
     monkeypatch.setattr(processes.os, "getppid", lambda: next(parents, 6))
-    with pytest.raises(SystemExit, match="first process is gone"):
+    with pytest.raises(SystemExit, match="first process has ended"):
         make_thing(tmp_path, writes("data"))
     assert caplog.text.count("Waiting for ") == 1
     assert "RANK=1" in caplog.text
@@ -389,7 +386,7 @@ def test_a_process_waits_no_longer_than_somebody_is_at_it(monkeypatch):
     waiting = processes.Waiting("models x", lambda: next(moments))
     waiting.a_moment()
     waiting.a_moment()
-    with pytest.raises(ValueError, match=r"nobody has been making models x: the environment says RANK=1"):
+    with pytest.raises(ValueError, match=r"no process has been making models x: the environment says RANK=1"):
         waiting.a_moment()
     monkeypatch.setenv("NONMEMBER_WAIT_MINUTES", "long")
     with pytest.raises(ValueError, match="must be a number of minutes; got 'long'"):

@@ -196,7 +196,11 @@ def test_duplicate_ids(nonmember, ask, documents, texts, nothing_is_lost):
 
 
 def test_no_such_model(nonmember, ask, tmp_path):
-    refused(nonmember(*ask(target=tmp_path / "nowhere")), "nowhere' is no folder here", "Name a folder that exists")
+    refused(
+        nonmember(*ask(target=tmp_path / "nowhere")),
+        "nowhere' is not a folder on this machine",
+        "Name a folder that exists",
+    )
 
 
 def test_folder_without_tokenizer(nonmember, ask, make_model, tmp_path, nothing_is_lost):

@@ -176,7 +176,7 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
         ),
         ("audit", ["model@target=micro_target", "reference.path=x", "data.path=y"], "or world=micro or world=pile"),
         ("score", [], "add target.path=VALUE data.path=VALUE to"),
-        ("train", [], "model must be a recipe of a training; got a finished model. Use model=tuned"),
+        ("train", [], "model must be a training recipe; got a finished model. Use model=tuned"),
     ],
 )
 def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
@@ -336,7 +336,8 @@ def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
     said = nonmember("audit", "-m", "seed=1,2,3", "method.alpha=0.01", "name=three")
     assert (said.status, len(begun)) == (status, 2)
     assert said.err == (
-        f"nonmember: interrupted ({name}); everything finished before is kept, start the same command again to go on.\n"
+        f"nonmember: interrupted ({name}); everything finished before is kept, start the same command again to "
+        "continue.\n"
     )
     assert "not run  seed=2\nnot run  seed=3\n1 of 3 audits ended, 2 are left.\n" in said.out
     assert len(list(tmp_path.glob("outputs/audits/three/*/error.json"))) == 1

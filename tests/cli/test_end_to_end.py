@@ -342,7 +342,7 @@ def test_a_world_with_known_truth(nonmember, tmp_path):
     assert not (tmp_path / "copy" / "sidecar.json").exists()
     refused = nonmember("train", *world, "model=micro_target", "logger=none", "export=copy")
     assert refused.status == 1
-    assert "copy exists already; name a new folder" in refused.err
+    assert "copy already exists; name a new folder" in refused.err
 
 
 # -------------------------------------------------------------------------------------------- killed
@@ -372,7 +372,7 @@ def test_killed_in_the_middle_of_training_and_started_again(nonmember, ask, tmp_
 
     said = nonmember(*arguments)
     assert (said.status, said.err) == (0, "")
-    assert "going on from the point an earlier run had reached" in said.out
+    assert "continuing from the point that an earlier run reached" in said.out
     assert result_of()["provenance"]["made"] | {"tokens_observed": 0} == {
         "models_trained": 1,
         "models_found": 0,

@@ -78,7 +78,7 @@ def test_the_whole_way(nonmember, sealed):
     Path("empty").mkdir()
     said = nonmember("verify", "one.zip", *more, "--model", "empty", "--reference", other)
     assert said.status == 1, "what was asked for was not checked"
-    assert "FAILED       model: not looked at as was asked: it could not be observed" in said.out
+    assert "FAILED       model: not checked as requested: it could not be observed" in said.out
     assert "the target holds other files than the recipe names" in said.out
     assert "bundle:" not in said.out, "nothing is wrong with the bundle"
     said = nonmember("verify", "one.zip", *more, "--reference", other)
@@ -139,7 +139,7 @@ def unfinished(nonmember) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("library", "words", "sentence"),
     [
-        ("sigstore", ("--sigstore",), 'Install it with: pip install "nonmember[sigstore]", or leave the option away.'),
+        ("sigstore", ("--sigstore",), 'Install it with: pip install "nonmember[sigstore]", or omit the option.'),
         ("rocrate.model", ("--crate", "crate"), 'pip install "nonmember[crate]"'),
     ],
 )

@@ -73,7 +73,7 @@ def strike(nonmember, arguments: list[str], monkeypatch, folder: Path, place: st
         said = nonmember(*arguments)
     assert said.status == 128 + number, (place, said)
     assert "nonmember: interrupted (" in said.err.splitlines()[-1]
-    assert "start the same command again to go on" in said.err or place == "training"
+    assert "start the same command again to continue" in said.err or place == "training"
     assert not list(folder.glob("outputs/audits/*/*/result.json"))
     assert not list(folder.glob("outputs/audits/*/*/error.json"))
 
@@ -187,6 +187,17 @@ def test_a_stage_without_a_terminal(monkeypatch):
     assert lines[2].startswith("observing m: 4,000 tokens, 1,000 of them done before, done in ")
     assert lines[3] == "reading: begun"
     assert all(line.startswith("reading: ") and line.endswith(" so far") for line in lines[4:6])
+
+
+def test_a_bar_shows_no_time_left_before_two_points(monkeypatch):
+    monkeypatch.setattr(progress, "shows_bars", lambda: True)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Stage("reading", 4, "documents") as stage:
+        stage.advance()
+        first = str(stage._bar)
+        stage.advance()
+        assert "<" not in first
+        assert "<" in str(stage._bar)
 
 
 @pytest.mark.parametrize(

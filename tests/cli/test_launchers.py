@@ -245,7 +245,7 @@ def test_what_was_lost_with_its_process_is_named(nonmember, monkeypatch, tmp_pat
     assert "scipy-a under micro_target_high" in said.out, "the other one's row"
     is_recorded = (tmp_path / "second" / "error.json").is_file()
     if isinstance(error, BrokenProcessPool):
-        assert "Start the same command again to go on, with fewer workers" in said.err
+        assert "Start the same command again to continue, with fewer workers" in said.err
         assert said.err.endswith("Audits that were under way: second.\n")
         assert is_recorded
     else:

@@ -110,7 +110,7 @@ def test_two_data_sets_never_share_a_folder(nonmember, mine, monkeypatch):
 
 
 WRONG = [
-    ("audit", "target.path=nowhere/at/all", "'nowhere/at/all' is no folder here"),
+    ("audit", "target.path=nowhere/at/all", "'nowhere/at/all' is not a folder on this machine"),
     ("audit", "target.path=.", "The folder . holds no model: there is no config.json in it."),
     ("audit", "reference.path=owner/none", "not in the cache of the Hugging Face hub"),
     ("audit", "data.path=nowhere.jsonl", "nowhere.jsonl"),

@@ -162,6 +162,6 @@ def test_a_file_that_is_there_is_not_overwritten(nonmember, make_model, texts, t
     path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     before = path.read_bytes()
     words = ("score", f"target.path={make_model(0)}", f"data.path={path}")
-    assert "exists already; name a new file" in nonmember(*words, f"export={path}").err
+    assert "already exists; name a new file" in nonmember(*words, f"export={path}").err
     assert path.read_bytes() == before
     assert "export must be a file that ends in .csv" in nonmember(*words, "export=scores.xlsx").err

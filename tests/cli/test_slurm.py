@@ -180,7 +180,7 @@ def test_a_job_whose_time_is_over_goes_on_from_its_step(cluster, ask, start, tmp
     out = said(process)
     told = log_of(tmp_path / "jobs", job)
     assert "Requeued job" in told
-    assert "going on from the point an earlier run had reached" in told
+    assert "continuing from the point that an earlier run reached" in told
     assert "models trained: 1" in out
     assert said(start(long, tmp_path / "here"))
     assert results(tmp_path / "jobs") == results(tmp_path / "here")

@@ -62,7 +62,7 @@ def kept(nonmember) -> dict[str, Path]:
 def test_a_store_is_not_moved_into_itself_and_a_link_to_one_is(nonmember, kept):
     for inside in (ROOT / "old", ROOT.parent):
         said = nonmember("store", "move", inside)
-        assert (said.status, "lies within" in said.err) == (1, True)
+        assert (said.status, "cannot be inside another" in said.err) == (1, True)
     assert kept["target"].is_dir()
     Path("elsewhere").mkdir()
     os.replace(ROOT, "elsewhere/store")
@@ -84,7 +84,7 @@ def test_all_that_takes_space_is_listed_and_what_cannot_be_read_is_named(nonmemb
     assert len(alone.out.splitlines()) == 2
     assert "a-model-1234" in alone.out
     kept["result"].with_name("result-2.json").write_text("{}")
-    assert nonmember("store", "list").last_line.endswith("result-2.json is no result (KeyError).")
+    assert nonmember("store", "list").last_line.endswith("result-2.json is not a result (KeyError).")
 
 
 def test_what_was_changed_on_the_disk_is_told_and_neither_removed_nor_spread(nonmember, kept):
@@ -142,7 +142,7 @@ def test_a_moved_store_takes_along_from_where_trainings_go_on_and_waits_for_thos
     resume_point(goal, "88", "step 12")
     said = nonmember("store", "move", goal)
     assert said.status == 0, said.err
-    assert said.last_line == "outputs/store is gone; give store=elsewhere from now on."
+    assert said.last_line == "outputs/store no longer exists; use store=elsewhere from now on."
     assert not ROOT.exists()
     states = {digest: (goal / "models" / f".partial-{digest}" / "state").read_text() for digest in ("77", "88")}
     assert states == {"77": "step 7", "88": "step 12"}, "of two the one that was there stays"
@@ -158,7 +158,7 @@ def test_a_model_is_exported_by_a_name_that_only_one_has(nonmember, kept):
         True,
     )
     said = nonmember("store", "export", "nothing", "card")
-    assert (said.status, "nothing is no model of this store; name the hash of one" in said.err) == (1, True)
+    assert (said.status, "nothing is not a model in this store; name the hash of one" in said.err) == (1, True)
     assert not Path("card").exists()
 
 

@@ -90,7 +90,7 @@ def test_what_is_allowed_is_built():
     assert instantiate(CORPUS | {"_partial_": True})(domain="law") == Jsonl(["a.jsonl"], "id", "text", domain="law")
     with pytest.raises(ValueError, match="must be a mapping with a `_target_`; got '/some/folder'"):
         instantiate("/some/folder")
-    with pytest.raises(ValueError, match="there is none 'nonmember"):
+    with pytest.raises(ValueError, match="must name a class; 'nonmember"):
         instantiate(CORPUS | {"_target_": "nonmember.corpora.Jsonn"})
     with pytest.raises(ValueError, match="must name a class or a function; got 'nonmember"):
         instantiate(CORPUS | {"_target_": "nonmember.corpora"})

@@ -296,9 +296,9 @@ REFUSED = {
         ("precision", 32, "trainer.precision must be text; got 32. Lightning's names, such as 32-true"),
     ],
     "model": [
-        ("path", 3, "path of a model must be text; got 3. Put it into quotes."),
+        ("path", 3, "path of a model must be text; got 3. Put it in quotes."),
         ("path", "", "path of a model must be text; got ''."),
-        ("revision", 1234567, "revision of a model must be text or null; got 1234567. Put it into quotes."),
+        ("revision", 1234567, "revision of a model must be text or null; got 1234567. Put it in quotes."),
         ("dtype", "float8", "dtype must be one of float32, "),
     ],
     "masked": [("path", None, "path of a masked model must be text; got null.")],

@@ -187,7 +187,7 @@ def test_a_module_that_unpacks_to_too_much_is_not_read(tmp_path, build, monkeypa
 
 
 def test_says_what_is_missing_of_a_release(tmp_path, build):
-    with pytest.raises(ValueError, match=r"no folder.*pip download"):
+    with pytest.raises(ValueError, match=r"not a folder.*pip download"):
         build(ReleaseDocs(str(tmp_path / "nowhere"), "older", ["madeup"]))
     with pytest.raises(ValueError, match="no docstrings of scipy in"):
         build(ReleaseDocs(wheel(tmp_path, OLDER), "older", ["madeup", "scipy"]))

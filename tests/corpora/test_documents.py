@@ -177,7 +177,7 @@ def test_a_folder_of_several_forms_asks_which(build, put, tmp_path):
 
 
 def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
-    with pytest.raises(ValueError, match=r"Nothing is at owner/set .* give data.revision=COMMIT"):
+    with pytest.raises(ValueError, match=r"There is nothing at owner/set .* give data.revision=COMMIT"):
         Documents("owner/set").identity()
     monkeypatch.setattr(Hub, "_rows", lambda self: enumerate([{"label": 1, "input": "a text"}]))
     asked = []
@@ -354,7 +354,7 @@ def link(to):
         ("b", link(".."), "b leads to "),
         ("b.txt", link("/nowhere/at/all"), "b.txt leads to /nowhere"),
         ("b.txt", link("b.txt"), "b.txt leads nowhere"),
-        ("b.txt", os.mkfifo, "b.txt is no regular file"),
+        ("b.txt", os.mkfifo, "b.txt is not a regular file"),
         ("b.txt", link("a.txt"), 2),
         ("b", link("."), 1),
         (".b.txt", link("../outside.txt"), 1),
@@ -370,8 +370,8 @@ def test_no_link_leads_out_of_a_folder(build, put, tmp_path, name, make, answer)
     for spec in specs if isinstance(answer, str) else specs[:1]:
         with pytest.raises(ValueError, match=answer) if isinstance(answer, str) else contextlib.nullcontext():
             assert len(build(spec)) == answer
-    if answer == "b.txt is no regular file":
-        with pytest.raises(ValueError, match="no regular file"):
+    if answer == "b.txt is not a regular file":
+        with pytest.raises(ValueError, match="not a regular file"):
             build(Documents(str(path)))
     (tmp_path / "the_folder").symlink_to(tmp_path / "set")
     if isinstance(answer, int):

@@ -242,7 +242,7 @@ def test_every_status_has_a_meaning(status, body, expected, tmp_path):
         (b'data: {"choices": []}\n\ndata: [DONE]\n', "a stream of events, which was not asked for"),
         (b'{"choices": [{"message": {"content": "It i', "JSON that breaks off or is damaged"),
         (b"", "nothing"),
-        (b"OK", "text that is no JSON"),
+        (b"OK", "text that is not JSON"),
         (b'{"ok": true}', "other JSON"),
         (b'{"choices": [{"message": {"content": "A", "content": "B"}}]}', "JSON that names 'content' twice"),
         (b'{"choices": [], "created": ' + b"9" * 5_000 + b"}", "JSON that has a number of 5,000 digits"),
@@ -303,7 +303,7 @@ def test_a_probability_of_zero_is_floored_and_counted_and_what_is_none_leaves_th
         table = questions.observations(client, corpus, 64)
     assert table.log_prob[table.rows(0)].tolist() == [-1.0, -100.0, -1.25]
     assert table.log_prob[table.rows(1)].tolist() == [-1.0, -1.125, -1.25]
-    reason = "the server's answer is of no use: not every token of the text has a log-probability"
+    reason = "the server's answer cannot be used: not every token of the text has a log-probability"
     assert table.reasons == dict.fromkeys(sentinels, reason)
     assert table.num_tokens.tolist() == [3, 3, 0, *[0] * len(sentinels)]
     (note,) = client.notes

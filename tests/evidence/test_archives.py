@@ -29,11 +29,12 @@ def tricks() -> Iterator[tuple[str, Callable[[zipfile.ZipFile], None], str]]:
     for name in ("../outside.json", "/etc/outside.json", "a\\..\\outside.json", "audits/../../x", "c:outside"):
         yield name, lambda item, name=name: item.writestr(entry(name), b"x"), "a path that leaves the bundle"
     yield "symlink", lambda item: item.writestr(entry("a.json", stat.S_IFLNK | 0o777), b"/etc"), "is a symbolic link"
-    yield "device", lambda item: item.writestr(entry("a.json", stat.S_IFCHR | 0o777), b""), "is no plain file"
-    yield "folder", lambda item: item.writestr(entry("folder/"), b""), "is no plain file"
+    yield "device", lambda item: item.writestr(entry("a.json", stat.S_IFCHR | 0o777), b""), "is not a plain file"
+    yield "folder", lambda item: item.writestr(entry("folder/"), b""), "is not a plain file"
     yield "twice", lambda item: item.writestr(entry("page.html"), b"other"), "page.html more than once"
     yield "capitals", lambda item: item.writestr(entry("Page.html"), b"other"), "differ in capitals alone"
-    yield "bomb", lambda item: item.writestr(entry("a.json"), bytes(2**22), zipfile.ZIP_DEFLATED), "can be no zip bomb"
+    large = bytes(2**22)
+    yield "bomb", lambda item: item.writestr(entry("a.json"), large, zipfile.ZIP_DEFLATED), "cannot be a zip bomb"
     yield "comment", lambda item: setattr(item, "comment", b"hidden"), "holds bytes beside its files"
 
 

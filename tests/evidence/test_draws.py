@@ -57,7 +57,7 @@ def test_splits_that_were_chosen_are_found():
         assert [line.kind for line in report.lines if line.what == "t, by other splits"] == [kind]
     report = Report()
     llm_di._check_by_other_splits(Asked(0.01), rng.normal(size=3).tolist(), own, report)
-    assert "hangs on the splits" in report.lines[-1].told
+    assert "depends on the splits" in report.lines[-1].told
 
 
 @pytest.mark.parametrize(

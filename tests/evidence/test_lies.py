@@ -64,11 +64,11 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "the statement changed": (payload(put("predicate", "machine", {})), "changed after it was signed, or signed by an"),
     "a signature of another key": (another_signature, "changed after it was signed, or signed by another key"),
     "no statement": (without(ENVELOPE), "nothing is signed"),
-    "two signatures": (two_signatures, "no DSSE envelope with one signature"),
+    "two signatures": (two_signatures, "not a DSSE envelope with one signature"),
     "another type of payload": (raw(ENVELOPE, b"in-toto+json", b"in-toto+text"), "must be an in-toto Statement v1"),
     "a name twice in the statement": (
         raw(ENVELOPE, b'"payloadType"', b'"payloadType": "x",\n "payloadType"'),
-        "stands twice in one object",
+        "occurs twice in one object",
     ),
     "another public key in the statement": (
         payload(put("predicate", "signer", "public_key", OTHER_KEY._public_line.decode())),
@@ -213,7 +213,7 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "a seal of another key": (reseal(lambda item: None, OTHER_KEY), "signed by another key"),
     "a seal changed": (
         lambda files: signed({**files, "seal.json": files["seal.json"].replace(b'"payload": "ey', b'"payload": "eY')}),
-        "The seal is no DSSE envelope|The seal was changed",
+        "The seal is not a DSSE envelope|The seal was changed",
     ),
     "a seal of other documents": (
         reseal(lambda item: item["cells"][0]["documents"]["suspect"]["commitments"].reverse()),
@@ -231,10 +231,10 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     # Files that are no such files.
     "NaN": (
         lambda files: signed(raw(RESULT, b'"p_value": 0.', b'"q": NaN, "p_value": 0.')(files)),
-        "NaN is no number of JSON",
+        "NaN is not a JSON number",
     ),
     "a result without statistics": (edited(RESULT, lambda result: result["statistics"].pop("value")), "KeyError"),
-    "no Parquet": (lambda files: signed({**files, SCORES: b"PAR1"}), "no Parquet table that can be read"),
+    "no Parquet": (lambda files: signed({**files, SCORES: b"PAR1"}), "not a readable Parquet table"),
 }
 
 

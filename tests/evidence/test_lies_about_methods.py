@@ -54,7 +54,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "related text that a control read": (
         "dose",
         edited(RESULT, put(*NUMBERS, "details", "controls", 0, "related", 8)),
-        "what it read is told otherwise",
+        "what it read is stated differently",
     ),
     "a control's Delta": (
         "clearance",
@@ -76,7 +76,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "how often a control read": (
         "dose",
         edited(RESULT, put(*NUMBERS, "details", "controls", 2, "dose", 4)),
-        "what it read is told otherwise",
+        "what it read is stated differently",
     ),
     "a control left out": (
         "dose",

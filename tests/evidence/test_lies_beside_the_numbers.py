@@ -103,7 +103,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "another share of tokens": (rescored(by_another_k), r"MinKPlusPlus \(k 0.5.* the question asks for .*k 0.2"),
     "a score called another": (
         edited(TOLD, put(*COLUMNS, "target", "score", "name", "loss")),
-        r"has the score minkpp\(0.2\), and is told to have loss",
+        r"has the score minkpp\(0.2\), and is stated to have loss",
     ),
     "a variant of the score": (
         edited(TOLD, put(*COLUMNS, "target", "score", "compat", "official")),
@@ -111,7 +111,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     "the reference's scores as the target's": (
         rescored(under_the_reference),
-        "target of the suspect set is told to be of the role reference",
+        "target of the suspect set is stated to be of the role reference",
     ),
     "documents cut short": (observation("max_tokens", 8, rename=True), "to 8 tokens, and the question asks for .* 64"),
     "another view of the text": (observation("view", "lowercase", rename=True), "was read as the lowercase text"),
@@ -162,7 +162,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         reseal(lambda item: item["cells"][1].update(more=1)),
         "hashes of its cells are not those of the questions",
     ),
-    "no date of the beginning": (receipt("started", "zzzz"), "is no date as in"),
+    "no date of the beginning": (receipt("started", "zzzz"), "is not a date as in"),
     "begun for another audit": (receipt("audit", "1" * 16), "what the audit left when it began is of audit 1111"),
     "a set that was not sealed": (
         edited(TOLD, put("documents", "third", ["ab" * 32])),
@@ -219,7 +219,7 @@ def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):
     )
     assert not checked(tmp_path / "b").failures
     lied = edited(RESULT, lambda result: result["statistics"]["details"].pop("layout_auc"))(files)
-    require_found(written(lied, tmp_path / "lie"), "was to be looked at .* and its number is missing")
+    require_found(written(lied, tmp_path / "lie"), "was to be checked .* and its number is missing")
     told = edited(RESULT, put("statistics", "details", "layout_auc", "heldout", 1.0))(files)
     require_found(written(told, tmp_path / "lie"), "score_only is stated, and the numbers say invalid")
 

@@ -125,11 +125,11 @@ LIES = {
     ),
     "no certificate": (
         lambda: countersigned(statement(), change=lambda item: item["verificationMaterial"].pop("certificate")),
-        "is no Sigstore bundle with a certificate",
+        "is not a Sigstore bundle with a certificate",
     ),
     "another type": (
         lambda: countersigned(statement(), change=put("mediaType", "text/plain")),
-        "is no Sigstore bundle",
+        "is not a Sigstore bundle",
     ),
     "another payload": (
         lambda: countersigned(statement(), change=put("dsseEnvelope", "payloadType", "text/plain")),

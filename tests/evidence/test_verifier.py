@@ -223,7 +223,7 @@ def test_keys_of_both_forms(form, tmp_path, monkeypatch):
     made.save()
     assert Key.load(tmp_path / "new").fingerprint == made.fingerprint
     assert envelope.fingerprint_of_file(tmp_path / "new.pub") == made.fingerprint
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         Key.new(tmp_path / "new")
     (tmp_path / "none").write_bytes(b"no key")
     with pytest.raises(ValueError, match="must be a private Ed25519 key in OpenSSH or PEM form"):

@@ -14,7 +14,7 @@ from nonmember.records import Corpus
 
 @dataclass(frozen=True)
 class Continuations(CorpusSpec):
-    """Each document of `base` with what `model` goes on with; documents to which it adds nothing are dropped."""
+    """Each document of `base` with what `model` writes next; documents to which it adds nothing are dropped."""
 
     base: CorpusSpec
     model: ModelSpec

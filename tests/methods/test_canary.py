@@ -186,7 +186,7 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     assert result["statistics"]["details"]["num_variants"] == [10, 10, 10]
     assert result["verdict"]["decision"] in ("inconclusive", "evidence_of_membership")
     assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
-    assert "is there already" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
+    assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
 
 
 def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):

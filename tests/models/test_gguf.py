@@ -257,7 +257,7 @@ def test_the_packages_of_a_config_are_those_that_setup_installs(extra, model):
 def test_a_file_of_the_hub_that_is_not_to_be_had(monkeypatch):
     with pytest.raises(ValueError, match="the Hugging Face hub gave nothing"):
         Gguf("owner/name/model.gguf").validate()
-    with pytest.raises(ValueError, match="is no file here; expected a model in the GGUF format"):
+    with pytest.raises(ValueError, match="is not a file on this machine; expected a model in the GGUF format"):
         Gguf("nowhere.gguf").validate()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"nonmember\[real\]"):

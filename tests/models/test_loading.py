@@ -169,7 +169,7 @@ def test_a_tokenizer_larger_than_the_model_is_refused(folder):
 
 
 def test_a_name_that_is_no_folder_says_so():
-    with pytest.raises(ValueError, match="'no/such-model' is no folder here"):
+    with pytest.raises(ValueError, match="'no/such-model' is not a folder on this machine"):
         pretrained_identity(Pretrained("no/such-model"))
 
 

@@ -93,7 +93,7 @@ def test_other_draws_are_refused(tokenizer):
             }
 
     tokenizer.__class__ = Drawing
-    with pytest.raises(ValueError, match="gives the same text other ids each time"):
+    with pytest.raises(ValueError, match="gives the same text different ids each time"):
         prepare(tokenizer)
 
 

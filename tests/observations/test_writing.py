@@ -117,7 +117,7 @@ def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, cap
         damaged[index] ^= 1
         part.write_bytes(damaged)
         assert list(writing.read_part(part)) == ["a", "c"]
-    assert "1 lines are damaged and are written anew" in caplog.text
+    assert "1 lines are damaged and are written again" in caplog.text
     assert list(writing.read_part(part)) == ["a", "c"]
     another = writing.part_of(tmp_path / ".partial-2", 0)
     another.parent.mkdir()

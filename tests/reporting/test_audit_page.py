@@ -292,6 +292,14 @@ def test_without_anything_to_show_there_is_no_picture():
     assert alone.caption == "Mean 0.750 in suspect."
 
 
+def test_ranks_are_those_of_the_suspect_documents():
+    """Of which the correlation beside them is; third text has scores too."""
+    result = made_up.result(method="prism", details={"rho_reference_target": 1.0})
+    columns = {"target": np.array([1.0, 2.0, 9.0]), "reference": np.array([3.0, 4.0, 0.0])}
+    (found,) = KINDS_OF_PICTURES["ranks"](Evidence(result, columns, groups=["suspect", "suspect", "third"]))
+    assert len(re.findall(r"M\S+ \S+h0", found.svg)) == 2
+
+
 def test_the_meters_picture_has_a_dot_for_each_control():
     controls = [{"dose": dose, "related": related, "reading": dose} for dose, related in ((0, 0), (0, 4), (8, 0))]
     details = {

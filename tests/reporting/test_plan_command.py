@@ -280,7 +280,7 @@ def test_audits_that_do_not_tell_enough(nonmember, folder):
         nonmember(*FROM_AUDITS, "pilot.exclude=3x")
     )
     (folder / "audits" / "calibration" / "0000" / "scores.parquet").unlink()
-    assert "add pilot.shared=0, which is careful" in in_one_sentence(nonmember(*FROM_AUDITS))
+    assert "add pilot.shared=0, which is conservative" in in_one_sentence(nonmember(*FROM_AUDITS))
 
 
 def test_audits_of_different_kinds_make_no_pilot(nonmember, folder):

@@ -129,7 +129,7 @@ def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, 
     damaged.write_bytes(damaged.read_bytes()[:-1])
     again = score()
     assert again.status == 0, again.err
-    assert f"{damaged} was changed or lost since it was written; it is made anew." in again.out
+    assert f"{damaged} was changed or lost since it was written; it is made again." in again.out
     stayed = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
     assert sorted(path.name for path in stayed) == ["part-00000.parquet", "part-00002.parquet"]
     assert hashes(folder) == hashes(expected)
@@ -146,7 +146,7 @@ def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, 
     write_rows(shards / "1.jsonl.gz", [{"name": "new", "text": "moss fern"}])
     changed = score()
     assert changed.status == 1
-    assert "corpus differ (the documents are others than they were)" in changed.err
+    assert "corpus differ (the documents have changed)" in changed.err
 
 
 def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, tmp_path):
@@ -205,7 +205,10 @@ def test_workers_load_the_models_again_and_make_the_same_scores(score, clusters,
     ("more", "sentence"),
     [
         (["cleaning.min_words=99"], "There are no documents to score. Correct data.path, or loosen"),
-        (["trainer.make_trainer.devices=2"], "by one device a process; got tiny0 and trainer.make_trainer of several"),
+        (
+            ["trainer.make_trainer.devices=2"],
+            "by one device per process; got tiny0 and trainer.make_trainer of several",
+        ),
     ],
 )
 def test_what_cannot_be_scored_part_by_part_is_refused(more, sentence, score):

@@ -262,8 +262,9 @@ def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, pla
     for at, reached in ((place, step), (place + 4, (place + 4) // 3)):
         end = ended_by_signal(recipe, tmp_path, SignalAt(at, number), checkpoint_seconds=1000.0)
         assert end.status == 128 + number
-        assert f"start the same command again to go on from step {reached} of {facts['num_steps']} (training)." in str(
-            end
+        assert (
+            f"start the same command again to continue from step {reached} of {facts['num_steps']} (training)."
+            in str(end)
         )
         assert (
             torch.load(max(points(tmp_path), key=lambda item: item.stat().st_mtime_ns), weights_only=True)[

@@ -15,7 +15,7 @@ README = "README.md"
 def export(one: Kept, to: Path) -> Path:
     """A new folder with the model's files and README.md. Raises ValueError where it exists or the entry is damaged."""
     if to.exists():
-        raise ValueError(f"{to} exists already; name a new folder.")
+        raise ValueError(f"{to} already exists; name a new folder.")
     if (wrong := damage(one)) is not None:
         raise ValueError(wrong)
     beside = to.with_name(f".{to.name}.partial")
@@ -38,9 +38,9 @@ def card(one: Kept) -> str:
     label = facts.get("label", one.label)
     lines = ["---", f"library_name: {'peft' if adapter else 'transformers'}", "pipeline_tag: text-generation"]
     lines += ["tags: [nonmember]", "---", "", f"# {label}", ""]
-    lines += ["Made by `nonmember` to test what can be told of a model's training data; for no other use.", ""]
+    lines += ["Made by `nonmember` to test what can be learned about a model's training data; for no other use.", ""]
     if adapter:
-        lines += ["This is an adapter alone. It needs the base that it was tuned beside, described below.", ""]
+        lines += ["This is only an adapter. It needs the base that it was tuned on, described below.", ""]
     lines += ["## How it was made", ""]
     lines += [f"{number}. {step}" for number, step in enumerate(_steps(key), start=1)]
     if isinstance(key.get("teacher"), Mapping):

@@ -215,10 +215,10 @@ def require_apart(source: Path, target: Path) -> None:
     """Raise ValueError for one store given twice, or one that lies within the other."""
     ours, theirs = source.resolve(), target.resolve()
     if ours == theirs:
-        raise ValueError(f"The stores must be two; got {source} twice. Name another folder.")
+        raise ValueError(f"There must be two different stores; got {source} twice. Name another folder.")
     if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
         inner, outer = (source, target) if ours.is_relative_to(theirs) else (target, source)
-        raise ValueError(f"No store may lie within another; {inner} lies within {outer}. Name a folder outside of it.")
+        raise ValueError(f"A store cannot be inside another; {inner} is inside {outer}. Name a folder outside it.")
 
 
 def _merge_one(one: Kept, target: Path, record: Merged) -> None:
@@ -251,7 +251,7 @@ def _copy(one: Kept, to: Path) -> None:
         with (to / name).open("rb+") as stream:
             os.fsync(stream.fileno())
         if file_hash(to / name) != expected:
-            raise OSError(None, f"{name} was not copied as it is", str(to))
+            raise OSError(None, f"{name} was not copied exactly", str(to))
 
 
 def _merge_answers(path: Path, to: Path, record: Merged) -> None:

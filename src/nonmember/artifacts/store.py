@@ -182,7 +182,7 @@ class Store:
         return None
 
     def _verified_entry(self, path: Path, digest: str) -> Entry:
-        damaged = f"The store entry {path} is damaged: {{}}. Remove that folder and run again; it will be made anew."
+        damaged = f"The store entry {path} is damaged: {{}}. Remove that folder and run again; it will be made again."
         try:
             sidecar = json.loads((path / SIDECAR).read_text(encoding="utf-8"))
             facts, key, files = sidecar["facts"], sidecar["key"], sidecar["files"]
@@ -198,7 +198,7 @@ class Store:
         if path not in self._verified:
             for name, expected in files.items():
                 if Path(name).is_absolute() or ".." in Path(name).parts:
-                    raise ValueError(damaged.format(f"its {SIDECAR} names {name!r}, which lies outside of it"))
+                    raise ValueError(damaged.format(f"its {SIDECAR} names {name!r}, which is outside it"))
                 if not (path / name).is_file():
                     raise ValueError(damaged.format(f"{name} is missing"))
                 if file_hash(path / name) != expected:

@@ -70,7 +70,7 @@ def run_joined(cell: Cell, parts: Sequence[Part], builder: Builder) -> AuditResu
         reasons = (
             "; ".join(f"{item.part.method}: {item.reason}" for item in done) or "none is advised for what is given"
         )
-        raise ValueError(f"No method could be run by method=auto. {reasons} `nonmember advise` says what each needs.")
+        raise ValueError(f"No method could be run by method=auto. {reasons} `nonmember advise` shows what each needs.")
     result = _joined(cell, method, done, builder, started)
     (cell.folder / ERROR).unlink(missing_ok=True)
     return result

@@ -40,7 +40,7 @@ def arguments(overrides: list[str]) -> dict[str, Any]:
     for word in overrides:
         key, mark, value = word.partition("=")
         if not mark or not value:
-            raise ValueError(f"Expected key=value, as in documents=150; got {word!r}. --help has all keys.")
+            raise ValueError(f"Expected key=value, as in documents=150; got {word!r}. --help lists all keys.")
         if key.startswith(TARGET):
             target[key.removeprefix(TARGET)] = value
         elif key == "data.path":

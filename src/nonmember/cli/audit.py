@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WORKER_KILLED = (
-    "A worker of the launcher was killed, most often because memory ran out. Start the same command again to go on, "
+    "A worker of the launcher was killed, most often because memory ran out. Start the same command again to continue, "
     "with fewer workers (hydra.launcher.n_jobs) if memory is short."
 )
 

@@ -166,7 +166,7 @@ def _gathered(
     for folder in folders:
         path = folder / CONFIG
         if not path.is_file():
-            raise ValueError(f"{path} must lie beside the result: it says what was asked. Run the audit again.")
+            raise ValueError(f"{path} must lie beside the result: it holds the question. Run the audit again.")
         try:
             kept = json_object(path)
         except (ValueError, OSError) as error:

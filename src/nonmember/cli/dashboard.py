@@ -44,7 +44,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         allow_abbrev=False, prog="nonmember dashboard", description="A view of the audits in a W&B project."
     )
-    parser.add_argument("--entity", default=os.environ.get("WANDB_ENTITY"), help="the team or user the project is of")
+    parser.add_argument(
+        "--entity", default=os.environ.get("WANDB_ENTITY"), help="the team or user that owns the project"
+    )
     parser.add_argument(
         "--project", default=os.environ.get("WANDB_PROJECT") or "nonmember", help="default: %(default)s"
     )

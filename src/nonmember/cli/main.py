@@ -36,6 +36,7 @@ COMMANDS = {
     "bundle": "pack finished audits into one signed file that others can verify",
     "verify": "verify such a file, without models or documents",
     "report": "all results as the tables and figures of a paper, and a page to explore",
+    "reproduce": "a paper's tables and figures: which are made, which are missing; makes what can be made here",
     "sync": "copy the audits on disk to W&B",
     "wandb-sweep": "a sweep file as a W&B sweep, for agents",
     "dashboard": "a W&B view that compares the audits",

@@ -69,7 +69,7 @@ def _show(config: DictConfig, pilot: CanaryPilot, least: Mapping[tuple[int, int]
     from rich.table import Table
 
     sys.stdout.write(
-        f"The least number of canaries that are found with an error of {config.error:g} and a power of "
+        f"The smallest number of canaries that is found with an error of {config.error:g} and a power of "
         f"{config.power:g}, each published in so many copies:\n"
     )
     table = Table("copies", "shift", *(f"{number:,} variants" for number in pilot.variants), header_style="bold")

@@ -105,7 +105,7 @@ def _show(config: DictConfig, known: KnownDoses, designs: Sequence[DoseDesign], 
         say(note)
     console.print()
     say(
-        f"The least number of readings that is excluded with an error of {config.error:g} and a power of "
+        f"The smallest number of readings that can be excluded with an error of {config.error:g} and a power of "
         f"{config.power:g}, of a target that read nothing of the set"
         + (": the middle set of the pilot, and the hardest." if len(known.pilots) > 1 else ":")
     )

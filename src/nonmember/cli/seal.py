@@ -13,8 +13,8 @@ DESCRIPTION = """\
 Write one signed and dated file that fixes the question: the documents (a salted hash of each), the models, the method
 with all its settings, thresholds, seeds, and the program itself. Nothing is run.
 
-  nonmember seal --key KEY --out seal.json THE-WORDS-OF-AN-AUDIT
-  nonmember audit seal=seal.json THE-WORDS-OF-AN-AUDIT
+  nonmember seal --key KEY --out seal.json ARGUMENTS-OF-AN-AUDIT
+  nonmember audit seal=seal.json ARGUMENTS-OF-AN-AUDIT
 
 An audit with seal=FILE then refuses to run with any other settings, models or documents. Give the seal, or its hash, to
 the other side before the audit is run: nobody else certifies the date in it. Keep the file OUT.private: without it
@@ -38,7 +38,7 @@ def main() -> None:
     add_key(parser)
     given, overrides = parser.parse_known_args()
     if given.out.exists():
-        raise ValueError(f"{given.out} is there already, and a seal is not written twice. Name another file.")
+        raise ValueError(f"{given.out} already exists, and a seal is not written twice. Name another file.")
     from nonmember.evidence.seal import cell_of_seal, keep_secret, secret_for, write_seal
 
     key = key_of(given)

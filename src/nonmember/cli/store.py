@@ -96,7 +96,7 @@ def verify(given: argparse.Namespace) -> None:
         _say(why)
     _say(f"{len(kept) - len(wrong)} of {len(kept)} entries are intact.")
     if wrong:
-        raise ValueError(f"{len(wrong)} entries are damaged. Remove their folders; what needs them makes them anew.")
+        raise ValueError(f"{len(wrong)} entries are damaged. Remove their folders; what needs them makes them again.")
 
 
 def remove(given: argparse.Namespace) -> None:
@@ -149,7 +149,7 @@ def move(given: argparse.Namespace) -> None:
     shutil.rmtree(given.store.resolve())
     if given.store.is_symlink():
         given.store.unlink()
-    _say(f"{given.store} is gone; give store={given.to} from now on.")
+    _say(f"{given.store} no longer exists; use store={given.to} from now on.")
 
 
 def _merge(source: Path, target: Path) -> None:
@@ -164,7 +164,7 @@ def _merge(source: Path, target: Path) -> None:
     if record.conflicts or record.damaged:
         raise ValueError(
             f"{len(record.conflicts) + len(record.damaged)} entries were left where they are. Of two entries with one "
-            "key and other content remove the one that you trust less; a damaged one is made anew by what needs it."
+            "key and other content remove the one that you trust less; a damaged one is made again by what needs it."
         )
 
 
@@ -174,7 +174,7 @@ def export(given: argparse.Namespace) -> None:
     matching = matching or [item for item in models if item.label == given.model]
     if len(matching) != 1:
         which = ", ".join(item.path.name for item in matching or models[:NAMED])
-        what = "is the label of several models" if matching else "is no model of this store"
+        what = "is the label of several models" if matching else "is not a model in this store"
         raise ValueError(f"{given.model} {what}; name the hash of one, as in {which}.")
     _say(str(card.export(matching[0], given.folder)))
 
@@ -190,7 +190,7 @@ def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], 
             keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]
             known[str(path.parent if path.name == RESULT else path)] = {name: str(item) for name, item in keys.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            problems.append(f"{path} is no result ({type(error).__name__}).")
+            problems.append(f"{path} is not a result ({type(error).__name__}).")
     return known, problems
 
 

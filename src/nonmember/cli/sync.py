@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument(
         "--project", default=os.environ.get("WANDB_PROJECT") or "nonmember", help="default: %(default)s"
     )
-    parser.add_argument("--entity", default=os.environ.get("WANDB_ENTITY"), help="a team; default: one's own")
+    parser.add_argument("--entity", default=os.environ.get("WANDB_ENTITY"), help="a team; default: your own")
     parser.add_argument(
         "--mode",
         choices=MODES,
@@ -197,12 +197,12 @@ def sync(
                 except Exception as error:  # whatever somebody wrote there, the others are sent
                     problems.append(f"{path.parent.name}: {reason_of(error)}")
     except Timeout as error:
-        raise ValueError("Another sync is at work. Wait for its end, and sync again.") from error
+        raise ValueError("Another sync is running. Wait until it ends, then sync again.") from error
     for problem in problems:
         sys.stderr.write(f"not sent  {visible(problem)}\n")
     sys.stdout.write(f"{'would send' if dry_run else 'sent'} {sent}, already there {there}, failed {len(problems)}\n")
     if problems:
-        raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; put that right and sync again to go on.")
+        raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; fix that and sync again to continue.")
 
 
 def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None, curves: Mapping[str, Path]) -> None:

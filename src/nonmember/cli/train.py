@@ -26,7 +26,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     """The folder of the model: the store's, or `export`, where a copy of it is put."""
     if "path" in config.model.keys():  # noqa: SIM118 (`???` counts)
         raise ValueError(
-            "model must be a recipe of a training; got a finished model. Use model=tuned for your own documents, or a "
+            "model must be a training recipe; got a finished model. Use model=tuned for your own documents, or a "
             "recipe of a world, as in world=micro model=micro_target_high."
         )
     require_complete(config)
@@ -37,14 +37,14 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     check_settings(config)
     spec = build(config.model)
     if not isinstance(spec, Trained):
-        raise ValueError("model must be a recipe of a training. Choose one of `nonmember list models`.")
+        raise ValueError("model must be a training recipe. Choose one of `nonmember list models`.")
     check_places(spec)
     if config.merge and (config.export is None or not spec.adapts):
         what = "a model with an adapter" if config.export is not None else "export=FOLDER"
         raise ValueError(f"merge=true writes an adapter and its base as one model; it needs {what}.")
     export = None if config.export is None else Path(config.export).resolve()
     if export is not None and export.exists():
-        raise ValueError(f"{export} exists already; name a new folder in export=...")
+        raise ValueError(f"{export} already exists; name a new folder in export=...")
     from nonmember.artifacts import Builder
     from nonmember.artifacts.store import SIDECAR, Store
     from nonmember.models.loading import save

@@ -60,7 +60,8 @@ class Search:
         if (self.method == "bayes") != (self.metric is not None):
             raise ValueError(
                 "--metric is what --method bayes makes better, and no other method takes one. Write --method bayes "
-                "--metric health/kl_after; never search by p or the verdict, since the best of many p is no p."
+                "--metric health/kl_after; never search by p or the verdict, since the smallest of many p-values is "
+                "not a p-value."
             )
 
     def as_wandb(self) -> dict[str, Any]:
@@ -95,9 +96,11 @@ def main() -> None:
     parser.add_argument("sweep", help="the name of a file in the sweeps folder, for example demo")
     parser.add_argument("--sweeps", metavar="DIR", help="a folder of your own; default: the project's sweeps")
     parser.add_argument("--method", choices=METHODS, default="grid", help="default: all cells of the grid")
-    parser.add_argument("--metric", metavar="NAME", help="of bayes: of a run's summary, such as health/kl_after")
+    parser.add_argument(
+        "--metric", metavar="NAME", help="for bayes: a number of a run's summary, such as health/kl_after"
+    )
     parser.add_argument("--goal", choices=("minimize", "maximize"), default="minimize", help="default: %(default)s")
-    parser.add_argument("--runs", type=int, metavar="N", help="of random and bayes: so many audits")
+    parser.add_argument("--runs", type=int, metavar="N", help="for random and bayes: the number of audits")
     parser.add_argument("--run", metavar="JSON", help="run one cell; for agents, where names had to be rewritten")
     parser.add_argument("overrides", nargs="*", help="key=value or key=value,value, as on the command line of a sweep")
     given = parser.parse_intermixed_args()
@@ -173,7 +176,7 @@ def as_wandb(sweep: str, folder: str | None, grid: Grid, search: Search | None =
     search = search or Search()
     if grid.ranges and search.method == "grid":
         raise ValueError(
-            f"{min(grid.ranges)} has an interval, which is no list of values; give it one, as in "
+            f"{min(grid.ranges)} has an interval, which is not a list of values; give one, as in "
             f"{min(grid.ranges)}=1,2, or search with --method random or bayes."
         )
     constant = {key: values[0] for key, values in grid.axes.items() if len(values) == 1 and not ALLOWED.fullmatch(key)}

@@ -92,7 +92,7 @@ def _explained(error: BaseException) -> str:
             return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}."
         case MissingConfigException(missing_cfg_file=str(wanted)) if not error.options and str(wanted):
             known = [name for rows in descriptions("sweep").values() for name in rows]
-            return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` has all."
+            return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` lists all."
         case ConfigKeyError() | ConfigAttributeError() if error.parent_node is not None:
             known = [str(key) for key in error.parent_node if key != "hydra"]
             above = str(error.full_key).rpartition(".")[0]
@@ -154,13 +154,15 @@ def _of_a_world(key: str) -> str:
         if any(wanted.search(base.read_text(encoding="utf-8")) for base in (path, *bases)):
             worlds.append(path.stem)
     choice = " or ".join(f"world={name}" for name in worlds)
-    return f"This needs world.{key}, which the chosen world has not: add {choice or 'another world'} to the command."
+    return (
+        f"This needs world.{key}, which the chosen world does not have: add {choice or 'another world'} to the command."
+    )
 
 
 def _of_the_disk(error: OSError, number: int) -> str:
     where = f" ({error.filename})" if error.filename else ""
     if number in NO_ROOM:
-        advice = "make room or choose another place with outputs=FOLDER, then start again to go on"
+        advice = "make room or choose another place with outputs=FOLDER, then start again to continue"
     else:
         advice = "check that path, or choose another place to write to with outputs=FOLDER"
     return f"{os.strerror(number)}{where}: {advice}. Everything finished before is kept."

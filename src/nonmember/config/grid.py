@@ -34,10 +34,7 @@ class Cell:
 def cells_of(sweep: str, overrides: Sequence[str]) -> Iterator[Cell]:
     """Cells that choose the same groups come one after the other: these are composed once, and their other values are
     put in, which gives the same config. overrides: as on the command line."""
-    with composed(sweep, overrides) as (config, _):
-        grid: Any = OmegaConf.to_container(config.grid, resolve=True)
-    parser = OverridesParser.create()
-    rows = cells_of_grid([f"{key}={value}" for key, value in (grid or {}).items()])
+    rows, parser = _rows(sweep, overrides), OverridesParser.create()
     numbered = sorted(enumerate(rows), key=lambda item: _chosen(item[1]))
     for chosen, cells in groupby(numbered, key=lambda item: _chosen(item[1])):
         with composed(sweep, [*overrides, *chosen]) as (config, _):
@@ -49,9 +46,20 @@ def cells_of(sweep: str, overrides: Sequence[str]) -> Iterator[Cell]:
                 yield Cell(number, tuple(row), config, is_open)
 
 
+def num_cells(sweep: str, overrides: Sequence[str]) -> int:
+    """How many they are, without composing any of them."""
+    return len(_rows(sweep, overrides))
+
+
 def sweeps_for(world: str) -> list[str]:
     """The sweeps whose cells are of this world, or of any; by name."""
     return [name for name in _names() if _world_of(name) in (world, None)]
+
+
+def _rows(sweep: str, overrides: Sequence[str]) -> list[list[str]]:
+    with composed(sweep, overrides) as (config, _):
+        grid: Any = OmegaConf.to_container(config.grid, resolve=True)
+    return cells_of_grid([f"{key}={value}" for key, value in (grid or {}).items()])
 
 
 def _names() -> list[str]:

@@ -116,7 +116,7 @@ def checked_options(arguments: Sequence[str]) -> list[str]:
     parser.error = refuse  # type: ignore[method-assign,assignment]
     said = parser.parse_intermixed_args(list(arguments))
     if said.experimental_rerun is not None:
-        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
+        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own arguments again.")
     return [*(item for item in arguments if item not in said.overrides), *said.overrides]
 
 

@@ -126,8 +126,8 @@ def _is_queued(job: Any) -> bool:
 
 def _lost(job: Any, reason: str) -> LostJob:
     return LostJob(
-        f"Job {job.job_id} ended without a result ({reason}); what it said is in {job.paths.stderr}. Start the same "
-        "command again to go on."
+        f"Job {job.job_id} ended without a result ({reason}); its output is in {job.paths.stderr}. Start the same "
+        "command again to continue."
     )
 
 

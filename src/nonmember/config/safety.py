@@ -191,7 +191,7 @@ def _found(target: str, key: str) -> Callable[..., Any]:
                     "the name, or put the folder that has it into PYTHONPATH."
                 ) from error
             if not module or isinstance(error, AttributeError):
-                raise ValueError(f"{key} must name a class; there is none {target!r}. Correct the name.") from error
+                raise ValueError(f"{key} must name a class; {target!r} does not exist. Correct the name.") from error
     if not callable(found):
         raise ValueError(f"{key} must name a class or a function; got {target!r}, which is neither.")
     return cast(Callable[..., Any], found)
@@ -291,7 +291,7 @@ def check_secrets(config: DictConfig) -> None:
             continue
         if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
             raise ValueError(
-                f"{key} must be an address without user, password or query: a secret belongs into the environment "
+                f"{key} must be an address without user, password or query: a secret belongs in the environment "
                 "variable that key_variable names, a query into extra_query. Nothing was written."
             )
         refuse_secrets([f"{key}={value}"])

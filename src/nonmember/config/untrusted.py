@@ -150,7 +150,7 @@ def _only_by_word(key: Sequence[str], where: str) -> ValueError:
     name = ".".join(key)
     return ValueError(
         f"{where} sets {name}, which only the command line may: it can run code, reach the network, or write elsewhere "
-        f"than into the run's folder. Take it out there; if you want it, add {name}=... to the command."
+        f"than into the run's folder. Remove it there; if you want it, add {name}=... to the command."
     )
 
 

@@ -149,7 +149,7 @@ class Sending:
         if self._num_unusable >= MOST_UNUSABLE and not self._probing:
             error = EndpointError(
                 f"the last {self._num_unusable} answers could not be used ({reason}), and may have been charged for. "
-                "Look at what the server sends, then start again to go on."
+                "Look at what the server sends, then start again to continue."
             )
             self._ended_by = self._ended_by or error
             self._stop.set()

@@ -77,7 +77,7 @@ def only_answers(access: Access, what: str, name: str) -> EndpointError:
         needed = "the log-probability of each token of a given text"
     return EndpointError(
         f"{what} needs {needed} of the model, but {name} can only be queried. Choose another method, or a model whose "
-        "weights are at hand."
+        "weights are available."
     )
 
 
@@ -162,8 +162,8 @@ def _answer_with(client: EndpointClient, settings: RequestSettings) -> Completio
     answer = _asked(client, sent(client.endpoint, PROBE, settings), needs_logprobs=False)
     if isinstance(answer, Refused) and answer.status in NOT_PERMITTED:
         raise EndpointError(
-            f"{client.name} permits no plain question ({answer.reason}). The secret in {client.endpoint.key_variable} "
-            "may lack the right to use this model, or this machine the right to ask."
+            f"{client.name} does not permit a plain question ({answer.reason}). The secret in "
+            f"{client.endpoint.key_variable} may lack the right to use this model, or this machine the right to ask."
         )
     return answer
 
@@ -255,7 +255,7 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
                 raise EndpointError(
                     f"{client.name} gives scores of a text that are not its own: a token that it wrote with "
                     f"log-probability {item:.2f} it scores {other:.2f}. Ask another server, or a model whose weights "
-                    "are at hand."
+                    "are available."
                 )
             return
 
@@ -324,7 +324,7 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
                 "documents (cleaning.max_words, say) or leave it out."
             )
         if isinstance(answer, Refused):
-            reasons[doc_id] = f"the server's answer is of no use: {answer.reason}"
+            reasons[doc_id] = f"the server's answer cannot be used: {answer.reason}"
     listed = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
     rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in listed]
     _note_floored(client, rows)
@@ -413,7 +413,7 @@ def _not_too_long(name: str, doc_id: str, text: str, max_tokens: int) -> str:
     if (num_words := len(text.split())) > max_tokens:
         raise ValueError(
             f"The document {doc_id!r} has {num_words} words and max_tokens is {max_tokens}, but the tokenizer of "
-            f"{name} is not at hand to cut it. Cut the documents (cleaning.max_words, say), or raise max_tokens."
+            f"{name} is not available to cut it. Cut the documents (cleaning.max_words, say), or raise max_tokens."
         )
     return text
 

@@ -530,7 +530,7 @@ def form_of(text: str) -> str:
     if re.match(r"(?:data|event|id|retry):|: ", start):
         return "a stream of events, which was not asked for"
     if start[0] not in "{[":
-        return "text that is no JSON"
+        return "text that is not JSON"
     try:
         unambiguous_json.decode(text)
     except RecursionError:

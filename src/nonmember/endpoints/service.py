@@ -208,7 +208,7 @@ class Service:
 def _require_address(url: str) -> None:
     if any(mark in url for mark in "@?#"):  # where secrets may stand, which are not repeated here
         raise ValueError(
-            "url of an endpoint must have no user, password or query: a secret belongs into the environment variable "
+            "url of an endpoint must have no user, password or query: a secret belongs in the environment variable "
             "that key_variable names, a query into extra_query."
         )
     if not url.startswith(("http://", "https://")):
@@ -242,7 +242,7 @@ def _require_extra_body(body: Mapping[str, Any]) -> None:
     try:
         canonical_json(body)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"extra_body of an endpoint must be JSON ({error}). Leave out what is none.") from None
+        raise ValueError(f"extra_body of an endpoint must be JSON ({error}). Leave out what is not.") from None
 
 
 def _leaves(value: Any, name: str) -> Sequence[tuple[str, str]]:
@@ -290,7 +290,7 @@ def _filled(value: str) -> str:
 def _variable(name: str) -> str:
     secret = os.environ.get(name, "").strip()
     if not (secret.isascii() and secret.isprintable()):
-        raise EndpointError(f"what {name} holds is no key: it has characters that cannot be sent. Set it anew.")
+        raise EndpointError(f"what {name} holds is no key: it has characters that cannot be sent. Set it again.")
     return secret
 
 

@@ -199,7 +199,7 @@ def _with_line(text: str, line: str, number: int) -> str:
 def require_new(folder: Path) -> None:
     """Raises ValueError where one of the files that `write` makes is there already."""
     if there := [name for name in (PRIVATE, COMMITMENT, DOCUMENTS) if (folder / name).exists()]:
-        raise ValueError(f"{folder / there[0]} is there already and is not overwritten. Name another folder.")
+        raise ValueError(f"{folder / there[0]} already exists and is not overwritten. Name another folder.")
 
 
 def write(folder: Path, documents: Sequence[Document], private: PrivateFile) -> str:

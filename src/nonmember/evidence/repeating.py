@@ -68,7 +68,7 @@ def observer(make_builder: Any) -> Any:
                 try:
                     _observe(audit, tables, given, named, builder, own)
                 except ValueError as error:  # of the folder, and not of the bundle
-                    own.failed("model", f"not looked at as was asked: it could not be observed ({error})")
+                    own.failed("model", f"not checked as requested: it could not be observed ({error})")
 
     return observe
 
@@ -265,7 +265,7 @@ def _recipe(audit: Audit, role: str) -> dict[str, Any]:
 def _model(whose: str, folder: Path | None, key: Mapping[str, Any] | None) -> ModelSpec:
     if key is None or not {"pretrained", "gguf"} & key.keys():
         raise CannotTrain(
-            f"the {whose} was itself made by a recipe and is no folder; run the audit again in its world instead"
+            f"the {whose} was itself made by a recipe and is not a folder; run the audit again in its world instead"
         )
     return model_of(folder, key)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HOW = "Make one with `ssh-keygen -t ed25519 -f FILE`, or give --new-key with the name of a file that is not there."
 MISSING = (
     'Sigstore needs its own library, which is missing here. Install it with: pip install "nonmember[sigstore]", or '
-    "leave the option away."
+    "omit the option."
 )
 PUBLISHES = (
     "Sigstore's servers get the signed statement (names and hashes of the bundle's files, names of the audits, their "
@@ -69,7 +69,7 @@ class Key:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         if path.exists():
-            raise ValueError(f"{path} is there already; give it as --key, or name another file.")
+            raise ValueError(f"{path} already exists; give it as --key, or name another file.")
         return cls(Ed25519PrivateKey.generate(), path)
 
     def save(self) -> None:

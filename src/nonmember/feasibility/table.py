@@ -148,7 +148,7 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     console = Console()
     console = console if console.is_terminal else Console(width=190)
     if not cells:
-        console.print("No cell is left to be shown.")
+        console.print("There are no cells to show.")
         return
     rows, table = rows_of(cells), Table(*COLUMNS, header_style="bold")
     for row in rows:

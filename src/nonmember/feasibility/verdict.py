@@ -260,7 +260,7 @@ def _limits(specs: Iterable[Any]) -> Iterator[str]:
             continue
         name, known = spec.model.model, services().get(spec.model.model)
         if spec.access >= Access.PROMPT_LOGPROBS:
-            yield f"{name} can only be queried, but the method needs more; choose a model whose weights are at hand"
+            yield f"{name} can only be queried, but the method needs more; choose a model whose weights are available"
         most = known.top_logprobs if known is not None else None
         probe: Any = spec.probe if isinstance(spec, Asked) else None
         wanted = probe.top_logprobs if getattr(probe, "reading", "text") == "probabilities" else 0

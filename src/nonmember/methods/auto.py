@@ -141,8 +141,8 @@ class Auto(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         raise ValueError(
-            "method=auto runs other methods, each as an audit; start it by `nonmember audit` or `nm.audit`, and not as "
-            "a cell of another program."
+            "method=auto runs other methods, each as an audit; start it with `nonmember audit` or `nm.audit`, and not "
+            "as a cell of another program."
         )
 
     def join(self, parts: Sequence[PartResult]) -> TestOutcome:

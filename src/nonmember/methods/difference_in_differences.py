@@ -117,7 +117,7 @@ class DifferenceInDifferences(Method):
             clusters = {document.cluster_id or f"{index}" for index, document in enumerate(documents)}
             if len(clusters) < MIN_CLUSTERS <= len(documents):
                 raise ValueError(
-                    f"{self.name} takes documents of one cluster for no independent draws and needs at least "
+                    f"{self.name} does not count documents of one cluster as independent draws and needs at least "
                     f"{MIN_CLUSTERS} clusters in each set; the {group} set has {len(clusters)}. Give documents of more "
                     "works, or leave cluster_field out where they were drawn singly."
                 )

@@ -160,8 +160,8 @@ class MembershipMonitor(lightning.Callback):
         }
         for name in now.keys() - {HELDOUT}:
             for key in self._scores:
-                gains = [now[group][key] - start[group][key] for group in (name, HELDOUT)]
-                found = mean_difference(*gains, *(range(len(item)) for item in gains), alpha=0.05)
+                gain, heldout = (now[group][key] - start[group][key] for group in (name, HELDOUT))
+                found = mean_difference(gain, heldout, range(len(gain)), range(len(heldout)), alpha=0.05)
                 values[f"membership/{name}/{key}_gain"] = found.difference
                 if np.isfinite(found.t):  # at the start nothing has changed yet
                     values[f"membership/{name}/{key}_t"] = found.t

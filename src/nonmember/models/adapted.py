@@ -57,13 +57,13 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
     ]
     if foreign := sorted({*foreign, *result.unexpected_keys}):
         raise ValueError(
-            f"It holds {named(foreign)}, which its adapter_config.json does not speak of or its base "
+            f"It holds {named(foreign)}, which its adapter_config.json does not name or its base "
             "does not have. Take both files from one save_pretrained, and the base that it was trained on."
         )
     parts = ((name, set(name.split("."))) for name in result.missing_keys)
     if missing := sorted(name for name, part in parts if NAME in part and not part & COMPUTED):
         raise ValueError(
-            f"It lacks {named(missing)}, of which its adapter_config.json speaks. Take both files from "
+            f"It lacks {named(missing)}, which its adapter_config.json names. Take both files from "
             "one save_pretrained, and the base that it was trained on."
         )
     if merged:

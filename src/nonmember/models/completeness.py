@@ -41,7 +41,7 @@ def require_complete(path: str, loading: Mapping[str, Any], model: Any) -> None:
     """
     if missing := sorted(loading["missing_keys"]):
         raise ValueError(
-            f"{path} lacks {named(missing)}, which would be random numbers: its configuration speaks of another model "
+            f"{path} lacks {named(missing)}, which would be random numbers: its configuration describes another model "
             "than its weights. Take both from one save_pretrained."
         )
     if mismatched := sorted(loading["mismatched_keys"]):

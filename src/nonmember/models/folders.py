@@ -103,9 +103,9 @@ def check_entries(folder: Path) -> None:
     """Raise ValueError where reading a folder's files could fail or never end: pipes, devices, links to nothing."""
     for path in sorted(folder.iterdir()):
         if not path.exists():
-            raise ValueError(f"{path.name} is a link to nothing. Put the file there, or take the link away.")
+            raise ValueError(f"{path.name} is a broken link. Put the file there, or remove the link.")
         if not path.is_file() and (not path.is_dir() or path.suffix in (".json", ".txt", SAFE)):
-            raise ValueError(f"{path.name} must be a file; it is a folder, a pipe or a device. Take it away.")
+            raise ValueError(f"{path.name} must be a file; it is a folder, a pipe or a device. Remove it.")
         if path.suffix in (".json", ".txt") and path.is_file() and path.stat().st_size > LARGEST_TEXT:
             raise ValueError(f"{path.name} must have at most {LARGEST_TEXT:,} bytes. Copy it again.")
 
@@ -125,7 +125,7 @@ def tensors_of(file: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
         end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
         raise ValueError(
-            f"{file.name} ({size:,} bytes) is no safetensors file: its header cannot be read. Copy or save it again."
+            f"{file.name} ({size:,} bytes) is not a safetensors file: its header cannot be read. Copy or save it again."
         ) from error
     if 8 + length + end != size:
         raise ValueError(
@@ -164,7 +164,7 @@ def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
         names, source = [first], CONFIG
         if first == f"model{SAFE}" and (folder / INDEX).is_file() and {*_indexed(folder).values()} != {first}:
             raise ValueError(
-                f"There are both {first} and {INDEX} with other files, which may be two models. Take one of them away."
+                f"There are both {first} and {INDEX} with other files, which may be two models. Remove one of them."
             )
     elif (folder / index).is_file():
         names, source = sorted(set(_indexed(folder, index).values())), index
@@ -175,7 +175,7 @@ def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
         raise ValueError(f"There is no {first}.")
     for name in names:
         if not name.endswith(SAFE):
-            raise ValueError(f"{source} names {name}, which is no safetensors file. {NO_PICKLES}")
+            raise ValueError(f"{source} names {name}, which is not a safetensors file. {NO_PICKLES}")
         if not (folder / name).is_file():
             raise ValueError(f"{source} names {name}, which is not there.")
     return [folder / name for name in names]
@@ -225,7 +225,7 @@ def _check_sizes(config: Mapping[str, Any], num_bytes: int) -> None:
         num_weights = vocabulary * width // 2 + depth * width * width // 4
         if num_weights > num_bytes * 8:  # not one bit each, in whatever way they are quantised
             raise ValueError(
-                f"{CONFIG} speaks of a width of {width}, {depth} layers and {vocabulary} tokens, for which the weights "
+                f"{CONFIG} states a width of {width}, {depth} layers and {vocabulary} tokens, for which the weights "
                 f"({num_bytes:,} bytes) are too small a file."
             )
 
@@ -349,18 +349,20 @@ def require_model(path: str) -> None:
             raise ValueError(f"The folder {path} holds no model: there is no config.json in it. {_nearby(folder)}")
         return
     if folder.is_file():
-        raise ValueError(f"{path} is a file; name the folder that it lies in, with config.json and the tokenizer.")
+        raise ValueError(f"{path} is a file; name the folder that it is in, with config.json and the tokenizer.")
     if HUB_NAME.fullmatch(path) and not (_is_offline() and not _is_cached(path)):
         return
-    offline = ", and not in the cache of the Hugging Face hub, which HF_HUB_OFFLINE keeps it to"
-    raise ValueError(f"{path!r} is no folder here{offline if HUB_NAME.fullmatch(path) else ''}. {_advice(path)}")
+    offline = ", and is not in the cache of the Hugging Face hub (HF_HUB_OFFLINE allows no download)"
+    raise ValueError(
+        f"{path!r} is not a folder on this machine{offline if HUB_NAME.fullmatch(path) else ''}. {_advice(path)}"
+    )
 
 
 def _nearby(folder: Path) -> str:
     """Folders below that do hold a model."""
     below = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/config.json"))
     if below:
-        return f"Below it are {', '.join(below[:5])}; name one of them."
+        return f"Folders below it: {', '.join(below[:5])}; name one of them."
     return "Name a folder that save_pretrained wrote, or a name on the Hugging Face hub."
 
 

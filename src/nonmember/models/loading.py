@@ -81,8 +81,8 @@ def require_flash_attention(config: Any, auto: Any) -> None:
     """Raise ValueError where flash attention 2 is not here, or where transformers would take other code for it."""
     if not is_flash_attn_2_available():
         raise ValueError(
-            "attention=flash_attention_2 needs a GPU and the package flash-attn, which are not both here. Use "
-            "attention=auto, which needs neither and computes the same up to rounding."
+            "attention=flash_attention_2 needs a GPU and the package flash-attn, which are not both available here. "
+            "Use attention=auto, which needs neither and computes the same up to rounding."
         )
     model_class = auto._model_mapping.get(type(config), None)
     compatible = getattr(model_class, "_compatible_flash_implementations", None)
@@ -342,8 +342,8 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
         adapter = find_adapter_config_file(spec.path, revision=spec.revision)
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{spec.path!r} is no folder here, and the Hugging Face hub gave nothing: {_first_line(error)} "
-            "Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
+            f"{spec.path!r} is not a folder on this machine, and the Hugging Face hub gave nothing: "
+            f"{_first_line(error)} Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
     base = None if adapter is None else named_base(Path(adapter))
@@ -371,7 +371,7 @@ def _location(spec: Pretrained) -> Mapping[str, Any]:
 @functools.cache
 def _note_trusted(path: str) -> None:
     """Once a process: the user may have named the model, or a config that was chosen."""
-    log.warning("Code that comes with %s is run, as trust_remote_code=true says.", path)
+    log.warning("Code that comes with %s is run, because of trust_remote_code=true.", path)
 
 
 def _quantization(spec: Pretrained) -> dict[str, Any]:
@@ -381,7 +381,7 @@ def _quantization(spec: Pretrained) -> dict[str, Any]:
     if not torch.cuda.is_available() or importlib.util.find_spec("bitsandbytes") is None:
         raise ValueError(
             f"{spec.path} was to be loaded in {spec.quantization}, which needs a CUDA GPU and the package "
-            "bitsandbytes, and they are not both here. Use quantization=none."
+            "bitsandbytes, and they are not both available here. Use quantization=none."
         )
     bits: dict[str, Any] = {"load_in_8bit": True}
     if spec.quantization == "4bit":

@@ -188,7 +188,7 @@ def _differences(model: Any, lengths: Lengths, texts: _Texts, pair: tuple[int, i
             return max(measured), allowed
         if (moved := _moved(_log_probs(model, lengths, changed)[0], alone)) > allowed:
             raise ValueError(
-                "the same text gets other log-probabilities when it is read again (they differ by "
+                "the same text gets different log-probabilities when it is read again (they differ by "
                 f"{moved:.2g} nats). Something in it is drawn at random, or remembered from text to text: switch that "
                 "off (dropout, say)."
             )
@@ -204,7 +204,8 @@ def _reason(
     alone, ahead = (_log_probs(model, lengths, ids_T)[0] for ids_T in (long, texts.other_end(long)))
     if (moved := _moved(ahead[:-1], alone[:-1])) > allowed:
         return (
-            f"it is not causal. Another last token moves the log-probabilities of earlier ones by {moved:.2g} nats, so "
+            f"it is not causal. A different last token moves the log-probabilities of earlier ones by {moved:.2g} "
+            "nats, so "
             f"that each token is known before it is predicted. {ADVICE} from left to right; encoders, embedding models "
             "and masked or prefix language models are none. If it is one, its config.json must say so (is_decoder, "
             "use_bidirectional_attention)."

@@ -158,7 +158,7 @@ def _without_space(text: str) -> str:
 
 def _wrong(name: str, why: str) -> str:
     return (
-        f"The chat template of {name} cannot be used: {why}. Mend chat_template.jinja (or chat_template in "
+        f"The chat template of {name} cannot be used: {why}. Correct chat_template.jinja (or chat_template in "
         "tokenizer_config.json), or remove it to ask in plain text."
     )
 

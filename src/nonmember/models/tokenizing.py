@@ -33,7 +33,7 @@ class UnreadableText(ValueError):
     def __init__(self, name: str, index: int, why: str, document: str | None = None) -> None:
         which = f"text {index + 1} of those given" if document is None else f"document {document!r}"
         super().__init__(
-            f"The tokenizer of {name} cannot read {which}: {why}. Leave the document out, or mend the tokenizer."
+            f"The tokenizer of {name} cannot read {which}: {why}. Leave the document out, or correct the tokenizer."
         )
         self.name, self.index, self.why = name, index, why
 
@@ -245,14 +245,14 @@ def _set_front(tokenizer: Any, bos: str) -> None:
     """Have every text read with a beginning-of-text token, or without one. bos: always or never."""
     marks = around(tokenizer)
     if marks is None:
-        raise ValueError("It gives other ids to a text with special tokens than without. Use tokens.bos=auto.")
+        raise ValueError("It gives a text different ids with special tokens than without. Use tokens.bos=auto.")
     now, back = marks
     if bool(now) == (bos == "always"):
         return
     if bos == "always" and tokenizer.bos_token_id is None:
         raise ValueError("It has no beginning-of-text token (bos_token). Use tokens.bos=auto, or give it one.")
     if not tokenizer.is_fast:
-        raise ValueError("Only of tokenizers with a tokenizer.json it can be chosen (tokens.bos). Save it as one.")
+        raise ValueError("It can only be chosen for tokenizers with a tokenizer.json (tokens.bos). Save it as one.")
     from tokenizers import processors
 
     front = [tokenizer.bos_token_id] if bos == "always" else []
@@ -271,7 +271,7 @@ def _require_alike(tokenizer: Any) -> None:
     text = " ".join([PROBE, *(token.strip("Ġ▁ ") for token in longest)])
     if len({tuple(ids) for ids in ids_of(tokenizer, [text] * NUM_REPEATS)}) > 1:
         raise ValueError(
-            "It gives the same text other ids each time, so that no score could be found again. Switch off what it "
+            "It gives the same text different ids each time, so that no score could be found again. Switch off what it "
             "draws (dropout, or enable_sampling in sp_model_kwargs)."
         )
 
@@ -294,7 +294,9 @@ def _require_bounded(backend: Any) -> None:
     """Each step of the tokenizer by itself, on short texts that it may lengthen, so that it is seen before a text of a
     document becomes billions of characters."""
     if any(_num_texts(item) != 1 for item in _leaves(_state(backend.post_processor)) if "single" in item):
-        raise ValueError("Its post-processor does not give back each text once. Mend post_processor in tokenizer.json.")
+        raise ValueError(
+            "Its post-processor does not give back each text once. Correct post_processor in tokenizer.json."
+        )
     normalizers, splits = (_leaves(_state(item)) for item in (backend.normalizer, backend.pre_tokenizer))
     parts = [
         text
@@ -303,7 +305,7 @@ def _require_bounded(backend: Any) -> None:
         for text in (*item["pattern"].values(), item["content"])
     ]
     if any(len(text) > 10_000 for text in parts):
-        raise ValueError("Its normalizer puts in texts of more than 10,000 characters. Mend it in tokenizer.json.")
+        raise ValueError("Its normalizer inserts texts of more than 10,000 characters. Correct it in tokenizer.json.")
     steps = [_step(normalizer=item) for item in normalizers], [_step(pre_tokenizer=item) for item in splits]
     for probe in dict.fromkeys([*parts, *(chr(number) * 3 for number in range(9, 127)), "é é", "中文", PROBE]):
         text = probe[:1000]
@@ -319,7 +321,8 @@ def _require_bounded(backend: Any) -> None:
 def _require_short(text: str, most: int) -> None:
     if len(text) > most:
         raise ValueError(
-            f"It makes more than {MOST_GROWTH} characters of one. Mend normalizer and pre_tokenizer in tokenizer.json."
+            f"It makes more than {MOST_GROWTH} characters of one. Correct normalizer and pre_tokenizer in "
+            "tokenizer.json."
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT
 from nonmember.results.result import AuditResult
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def has_ranks(columns: Mapping[str, Any]) -> bool:
 
 
 def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]]) -> Figure:
-    """Every document's rank under the target against that under the reference and under the distilled reference."""
+    """Rank of each suspect document under the target against that under the reference and the distilled reference."""
     others = [name for name in ("reference", "distilled") if name in columns]
     correlations = {
         "reference": result.statistics.details.get("rho_reference_target"),
@@ -63,6 +64,8 @@ def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]])
     for axes, other in zip(np.atleast_1d(figure.subplots(1, len(others))), others, strict=True):
         target, compared = (np.array(columns[name], dtype=np.float64) for name in ("target", other))
         kept = np.isfinite(target) & np.isfinite(compared)
+        if "group" in columns:
+            kept &= np.array(columns["group"]) == SUSPECT
         size = 12 if kept.sum() < 1000 else 3
         axes.scatter(
             rankdata(compared[kept]),

@@ -202,7 +202,7 @@ def _controls(run: Run) -> list[TwoWay]:
     if path is None or not path.is_file():
         raise ValueError(
             f"There is no {SCORES} beside {run.path}, so how much of the documents' variance target and controls share "
-            "cannot be measured. Copy it there, or add pilot.shared=0, which is careful."
+            "cannot be measured. Copy it there, or add pilot.shared=0, which is conservative."
         )
     table = pq.read_table(path, filters=[("group", "=", "suspect")])
     values = {name: table[name].to_numpy() for name in table.column_names if name not in ("doc_id", "group")}

@@ -15,7 +15,7 @@ from nonmember.runtime.files import file_hash
 
 SEAL = "seal"
 MOST_BYTES = 2**32  # of a table beside a result
-REMEDY = "Start the audit again to make it anew."
+REMEDY = "Start the audit again to make it again."
 
 
 def with_seal(values: Mapping[str, Any], files: Iterable[Path]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def columns_of(path: Path) -> dict[str, Any]:
     try:
         return dict(table_of(content_of(path, MOST_BYTES)).to_pydict())
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise ValueError(f"{path} is no table of an audit ({error})") from error
+        raise ValueError(f"{path} is not a table of an audit ({error})") from error
 
 
 def table_of(content: bytes) -> pa.Table:

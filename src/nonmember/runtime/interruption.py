@@ -47,7 +47,7 @@ class Interrupted(KeyboardInterrupt):
     def __str__(self) -> str:
         name = "Ctrl-C" if self.signum == signal.SIGINT else signal.Signals(self.signum).name
         return f"interrupted ({name}); " + (
-            self.where or "everything finished before is kept, start the same command again to go on."
+            self.where or "everything finished before is kept, start the same command again to continue."
         )
 
 

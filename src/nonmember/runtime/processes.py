@@ -61,7 +61,7 @@ class Waiting:
         """Raises SystemExit where the process that started this one is gone, and ValueError where nobody has been at it
         for too long."""
         if os.getppid() != self._parent:
-            raise SystemExit("The first process is gone.")
+            raise SystemExit("The first process has ended.")
         now = time.monotonic()
         if now - self._looked > SILENT_SECONDS:
             self._looked = now
@@ -69,8 +69,8 @@ class Waiting:
                 self._heard = now
             elif now - self._heard > 60 * minutes_to_wait():
                 raise ValueError(
-                    f"For {minutes_to_wait():g} minutes nobody has been making {self._what}: {of_a_group()}. To wait "
-                    f"longer, set {WAIT_VARIABLE}."
+                    f"For {minutes_to_wait():g} minutes no process has been making {self._what}: {of_a_group()}. To "
+                    f"wait longer, set {WAIT_VARIABLE}."
                 )
             if not self._has_said:
                 log.warning("Waiting for %s: %s.", self._what, of_a_group())

@@ -24,7 +24,8 @@ T = TypeVar("T")
 A_MOMENT = 2.0  # seconds: stages that are done by then leave no line
 EVERY_SECONDS = 30.0
 POLL_SECONDS = 0.5
-NUM_POINTS = 2  # before which the time left is not told
+NUM_POINTS = 2  # before which no time left is shown
+WITHOUT_LEFT = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"  # tqdm's own format without the time left
 
 _is_covered = ContextVar("is_covered", default=False)
 
@@ -86,7 +87,7 @@ class Stage:
                 dynamic_ncols=True,
                 file=sys.stderr,
                 smoothing=0,
-                bar_format=self.bar_format,
+                bar_format=self.bar_format or (WITHOUT_LEFT if self.total is not None else None),
             )
         else:
             self._thread = threading.Thread(target=self._speak, name="progress", daemon=True)
@@ -113,10 +114,12 @@ class Stage:
 
     def reach(self, done: int, note: str = "") -> None:
         """done: counted from the very beginning.   note: shown beside a bar."""
+        self._num_points += done > self.done
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)
+            if self._num_points >= NUM_POINTS:
+                self._bar.bar_format = self.bar_format
             self._bar.update(done - self.done)
-        self._num_points += done > self.done
         self.done = done
 
     def _speak(self) -> None:

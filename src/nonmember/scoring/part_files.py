@@ -48,7 +48,7 @@ class PartFiles:
         if not is_same and any((self.folder / MANIFESTS).glob("part-*.json")):
             there = there or {}
             differ = dict.fromkeys(name for name in (*question, *there) if there.get(name) != question.get(name))
-            changed = " (the documents are others than they were)" if "corpus" in differ else ""
+            changed = " (the documents have changed)" if "corpus" in differ else ""
             raise ValueError(
                 f"{self.folder} must be empty, or hold parts of these scores; it holds parts of others: "
                 f"{', '.join(list(differ)[:NAMED])} differ{changed}. Choose another folder with hydra.run.dir=FOLDER, "
@@ -69,7 +69,7 @@ class PartFiles:
         if manifest is not None and table.is_file() and file_hash(table) == manifest.get("sha256"):
             return manifest
         if manifest is not None:
-            log.warning("%s was changed or lost since it was written; it is made anew.", table)
+            log.warning("%s was changed or lost since it was written; it is made again.", table)
         self.manifest(name).unlink(missing_ok=True)
         table.unlink(missing_ok=True)
         return None
@@ -87,14 +87,14 @@ def open_scores(folder: Path, *, verify: bool) -> pyarrow.dataset.Dataset:
         what = f"{made} parts are there, but not all" if made else "there are none"
         raise ValueError(
             f"{files.folder} must hold the scores of streamed documents with their {MANIFEST}; {what}. Start the same "
-            "nonmember score again to go on."
+            "nonmember score again to continue."
         )
     paths = []
     for part in manifest["parts"]:
         path = files.folder / part["file"]
         if not path.is_file() or (verify and file_hash(path) != part["sha256"]):
             state = "was changed after it was written" if path.is_file() else "is missing"
-            raise ValueError(f"{path} {state}. Start the same nonmember score again; it makes that part anew.")
+            raise ValueError(f"{path} {state}. Start the same nonmember score again; it makes that part again.")
         paths.append(str(path))
     return pyarrow.dataset.dataset(paths, format="parquet")
 

@@ -92,7 +92,7 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     _require_possible(scoring, builder)
     stream: Any = builder.get(scoring.corpus)
     if not isinstance(stream, Shards):
-        raise ValueError("A mixture of streamed corpora is to be trained on. Score each of its components.")
+        raise ValueError("A mixture of streamed corpora is for training only. Score each of its components.")
     if not len(stream):
         raise ValueError("There are no documents to score. Correct data.path, or loosen the cleaning.")
     parts, limit, files = scoring.parts, scoring.limit(builder), PartFiles(folder.resolve())
@@ -142,7 +142,7 @@ def _require_possible(scoring: Scoring, builder: Builder) -> None:
     if not scoring.model.has_weights or not builder.compute.in_one_process:
         number = "one device" if builder.compute.in_one_process else "several devices"
         raise ValueError(
-            "A streamed corpus is scored under models with weights, by one device a process; got "
+            "A streamed corpus is scored under models with weights, by one device per process; got "
             f"{label_of(scoring.model)} and trainer.make_trainer of {number}. Take a corpus that is not streamed, or "
             "for several devices engine=ray."
         )

@@ -156,7 +156,7 @@ def _ranked(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[FloatArray, B
     if members.all() or not members.any():
         raise ValueError(
             f"Expected members and non-members; got {np.count_nonzero(members)} members among {members.size} "
-            "documents. Add the other kind: one kind alone cannot be told apart from anything."
+            "documents. Add the other kind: with one kind alone there is nothing to compare."
         )
     return scipy.stats.rankdata(scores), members
 

@@ -317,8 +317,8 @@ def require_told_apart(dose_C: FloatArray, related_C: FloatArray) -> None:
     if most and len(dose_C) - free < design.shape[1]:
         raise ValueError(
             "Some controls must have read the set equally often and related text not; here what they read of one tells "
-            "what they read of the other, so its effect cannot be told from that of readings. Add a reading to those "
-            "of the controls, or change their order."
+            "what they read of the other, so its effect cannot be distinguished from that of readings. Add a reading "
+            "to those of the controls, or change their order."
         )
 
 

@@ -228,5 +228,5 @@ def pooled_spread(groups: Mapping[Label, Sequence[float]], at: Label) -> Spread:
         )
     variance = sum(float(((values - values.mean()) ** 2).sum()) for values in samples.values()) / df
     if variance == 0:
-        raise ValueError("Expected controls that differ; those of a dose are all equal. Give each a seed of its own.")
+        raise ValueError("Expected controls that differ; those of a dose are all equal. Give each its own seed.")
     return Spread(float(samples[at].mean()), samples[at].size, math.sqrt(variance), df)

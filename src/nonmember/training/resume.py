@@ -111,7 +111,7 @@ class ResumePoint(lightning.Callback):
         step = trainer.global_step
         if step > self._saved_step:
             self._save(trainer)
-        going_on = f"to go on from step {step} of {self._num_steps}" if step else "to train from the first step"
+        going_on = f"to continue from step {step} of {self._num_steps}" if step else "to train from the first step"
         check(f"start the same command again {going_on} ({self._description}).")
         raise KeyboardInterrupt  # the signal reached the first process alone
 
@@ -196,7 +196,7 @@ class ResumePoints:
             if first_process:
                 log.warning(
                     "%s: the resume point %s is damaged or belongs to another training (its content does not match the "
-                    "checksum in its name). It is removed; the one before it is used, or training starts anew.",
+                    "checksum in its name). It is removed; the one before it is used, or training starts over.",
                     description,
                     path,
                 )

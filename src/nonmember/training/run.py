@@ -311,7 +311,7 @@ def _fit(
     )
     point = resume_point.points.newest(description, first_process=trainer.is_global_zero)
     if point is not None:
-        log.info("%s: going on from the point an earlier run had reached.", description)
+        log.info("%s: continuing from the point that an earlier run reached.", description)
     with postponed():
         trainer.fit(module, datamodule=TrainingData(loader), ckpt_path=point, weights_only=True)
     if trainer.interrupted:

@@ -117,7 +117,7 @@ def _check_exposures(audit: Audit, told: Mapping[str, Mapping[str, Any]], report
         "doses of the controls",
         not wrong and not missing,
         f"those of the {len(told)} models.",
-        f"{', '.join([*wrong, *missing][:3])}: what it read is told otherwise, or it was left out.",
+        f"{', '.join([*wrong, *missing][:3])}: what it read is stated differently, or it was left out.",
     )
 
 

@@ -61,7 +61,7 @@ def _check_by_other_splits(audit: Audit, stated: list[float], own: list[tuple[fl
     if (found < audit.alpha) != (p < audit.alpha):
         report.unchecked(
             "p and the seed",
-            f"the verdict hangs on the splits ({p:.4f}, and {found:.4f} by others); only a seal shows that the seed "
+            f"the verdict depends on the splits ({p:.4f}, and {found:.4f} by others); only a seal shows that the seed "
             "was not chosen for it",
         )
 

@@ -103,7 +103,7 @@ def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatA
     if (found < audit.alpha) != (p < audit.alpha):
         report.unchecked(
             "p and the seed",
-            f"p lies so close to alpha that the verdict hangs on the draws ({p:.4f} and {found:.4f}); only a seal "
+            f"p lies so close to alpha that the verdict depends on the draws ({p:.4f} and {found:.4f}); only a seal "
             "shows that the seed was not chosen for it",
         )
 

@@ -283,7 +283,7 @@ class ReleaseDocs(CorpusSpec):
         if not Path(self.path).is_dir():
             raise ValueError(
                 f"`path` of ReleaseDocs must be a folder with wheels or unpacked packages; got {self.path}, which is "
-                "no folder. `pip download --no-deps --only-binary=:all: --dest FOLDER NAME==VERSION` fills one."
+                "not a folder. `pip download --no-deps --only-binary=:all: --dest FOLDER NAME==VERSION` fills one."
             )
 
     def _wheels(self) -> list[Path]:

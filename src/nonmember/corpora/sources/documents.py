@@ -157,8 +157,8 @@ class Documents(FromRows):
             return False
         if self.revision is None:
             raise ValueError(
-                f"Nothing is at {path} (relative paths start at {Path.cwd()}). Correct data.path; if it is a data set "
-                "on the Hugging Face hub, give data.revision=COMMIT from the history of its files."
+                f"There is nothing at {path} (relative paths start at {Path.cwd()}). Correct data.path; if it is a "
+                "data set on the Hugging Face hub, give data.revision=COMMIT from the history of its files."
             )
         return True
 
@@ -372,8 +372,8 @@ class Table(CorpusSpec):
             made = document(doc_id, text, cluster_id, self.domain, title, author)
             if found.setdefault(made.doc_id, made) != made:
                 raise ValueError(
-                    f"{where} gives another document of the id {made.doc_id!r} than a row before it. Put what tells "
-                    "them apart into the pattern `doc_id`."
+                    f"{where} gives a different document the same id, {made.doc_id!r}, as an earlier row. Put what "
+                    "distinguishes them into the pattern `doc_id`."
                 )
         if not found:
             raise ValueError(

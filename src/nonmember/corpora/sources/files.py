@@ -133,7 +133,7 @@ def _what_is_at(path: Path) -> str:
         return "a folder is there"
     if path.is_symlink() and not path.exists():
         return "a link that leads nowhere is there"
-    return "what is there is no regular file (a pipe, a socket or a device)" if path.exists() else "nothing is there"
+    return "what is there is not a regular file (a pipe, a socket or a device)" if path.exists() else "nothing is there"
 
 
 def files_in(folder: Path, pattern: str | None = None) -> list[Path]:
@@ -176,7 +176,7 @@ def _require_within(folder: Path, paths: Iterable[Path]) -> None:
         if not any(target.is_relative_to(item) for item in allowed):
             refused[path] = f"leads to {target}"
         elif not (target.is_file() or target.is_dir()):
-            refused[path] = "is no regular file" if target.exists() else "leads nowhere"
+            refused[path] = "is not a regular file" if target.exists() else "leads nowhere"
     if refused:
         first, what = next(iter(refused.items()))
         more = f" (and {len(refused) - 1} others likewise)" if len(refused) > 1 else ""

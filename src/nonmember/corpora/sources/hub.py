@@ -261,7 +261,7 @@ class Hub(FromRows):
         finally:  # also where enough of them were read
             if num_undated:
                 log.warning(
-                    "%s: %s documents have no %s and are kept, as nothing says that they are too early.",
+                    "%s: %s documents have no %s and are kept, since nothing shows that they are too early.",
                     self.path,
                     f"{num_undated:,}",
                     " or ".join(dates),
@@ -303,7 +303,7 @@ class Hub(FromRows):
         for column, wanted in dict(self.where or ()).items():
             with hub_errors(self.path, self.revision):
                 found = list(dict.fromkeys(str(row.get(column)) for _, row in self._rows()))[:MOST_VALUES]
-            parts.append(f"{column} is to be {wanted!r}, and is {' or '.join(map(repr, found))}")
+            parts.append(f"{column} must be {wanted!r}, but is {' or '.join(map(repr, found))}")
         return "; ".join(parts)
 
     def _listed_ids(self) -> frozenset[str]:

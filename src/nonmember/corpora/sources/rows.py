@@ -77,7 +77,7 @@ class DamagedFileError(ValueError):
         path, compression, reason, *line = self.args
         after = f" after line {line[0]}" if line else ""
         return (
-            f"{path} must be a complete {compression} file; it breaks off or is damaged{after} ({reason}). Fetch or "
+            f"{path} must be a complete {compression} file; it is truncated or damaged{after} ({reason}). Fetch or "
             "write it again."
         )
 

@@ -65,7 +65,7 @@ class Neutral(Transform):
         shared = _shared(candidates, suspect)
         chosen = [document for index, document in enumerate(candidates) if index not in shared]
         if not chosen:
-            shared_by_all = f"each of the {len(candidates)} looked at shares a passage or contains a whole document"
+            shared_by_all = f"each of the {len(candidates)} examined shares a passage or contains a whole document"
             why = shared_by_all if candidates else "all are shorter"
             raise ValueError(
                 f"No document of the general text has {self.min_characters} characters or more and shares nothing with "

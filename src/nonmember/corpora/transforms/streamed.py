@@ -110,7 +110,8 @@ class Streamed(CorpusSpec):
             raise ValueError(f"The files of {self.readable} were changed while they were read. Start again.")
         if self.num_words is not None and num_words < self.num_words:
             log.warning(
-                "%s has %s words of the %s wanted (left out on the way: %s); all of them are taken, and it goes on.",
+                "%s has %s words of the %s wanted (left out on the way: %s); all of them are used, and the run "
+                "continues.",
                 self.readable,
                 f"{num_words:,}",
                 f"{self.num_words:,}",

@@ -225,10 +225,12 @@ class Gguf(ModelSpec):
                 return (Path(hf_hub_download(f"{owner}/{name}", inside, revision=self.revision)),)
             except (OSError, ValueError) as error:
                 raise ValueError(
-                    f"{self.path!r} is no file here, and the Hugging Face hub gave nothing: {error} Name a file that "
-                    "exists, or allow the network (unset HF_HUB_OFFLINE)."
+                    f"{self.path!r} is not a file on this machine, and the Hugging Face hub gave nothing: {error} "
+                    "Name a file that exists, or allow the network (unset HF_HUB_OFFLINE)."
                 ) from error
-        raise ValueError(f"{self.path!r} is no file here; expected a model in the GGUF format. Name one that exists.")
+        raise ValueError(
+            f"{self.path!r} is not a file on this machine; expected a model in the GGUF format. Name one that exists."
+        )
 
     @property
     def readable(self) -> str:

@@ -78,7 +78,7 @@ def read_part(part: Path) -> dict[str, Written]:
     whole = [values for values in (_values_of(part, line) for line in lines) if values is not None]
     if len(whole) < len(lines):
         if len(whole) < sum(line.endswith(b"\n") for line in lines):
-            log.warning("%s: %d lines are damaged and are written anew.", part, len(lines) - len(whole))
+            log.warning("%s: %d lines are damaged and are written again.", part, len(lines) - len(whole))
         # Else the next line would be written behind a cut one.
         write_text_atomically(part, "".join(line_of(part, values) for values in whole))
     return {name: _written(*rest) for name, *rest in whole}

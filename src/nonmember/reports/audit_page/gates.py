@@ -60,7 +60,7 @@ OF_DOSE = {
         "A target that was changed on these texts, as by unlearning or by noise.",
     ),
     "base": (
-        "distance of the target from the controls on other text, in largest distances among these",
+        "distance of the target from the controls on other text, as a multiple of the largest among these",
         "A target that was not continued from the controls' base.",
     ),
     "shift": (

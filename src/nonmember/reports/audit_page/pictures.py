@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.content import readable
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.svg import Plot, average_ranks, most_of, range_of
@@ -44,14 +45,14 @@ def drawings(evidence: Evidence) -> list[Drawing]:
 
 
 def ranks(evidence: Evidence) -> list[Drawing]:
-    """Every document's rank under the target against its rank under reference and distilled reference."""
-    result = evidence.result
+    """Rank of each suspect document under the target against its rank under reference and distilled reference."""
+    result, suspect = evidence.result, np.array(evidence.groups) == SUSPECT
     correlations = {other: detail(f"rho_{other}_target")(result) for other in ("reference", "distilled")}
     found = []
     for other, rho in correlations.items():
         if not {"target", other} <= evidence.columns.keys():
             continue
-        x, y = _both_finite(evidence.columns[other], evidence.columns["target"])
+        x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         name = {"reference": "reference", "distilled": "distilled reference"}[other]
         limits = range_of([1.0, len(x)])
         plot = Plot(limits, limits, f"rank under the {name}", "rank under the target")

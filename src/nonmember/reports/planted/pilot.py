@@ -136,6 +136,6 @@ def _notes(runs: Sequence[Run], pilots: Mapping[str, DosePilot], sizes: Sequence
     yield f"{len(runs)} audits of {len(pilots)} sets of {documents} documents."
     if any(not pilot.documents for pilot in pilots.values()):
         yield (
-            "How much fewer documents would cost could not be told for every set (no scores beside the result, or too "
-            "few documents): there it is taken that their number does not matter."
+            "What fewer documents would cost could not be determined for every set (no scores beside the result, or "
+            "too few documents): there it is assumed that their number does not matter."
         )

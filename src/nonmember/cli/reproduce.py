@@ -1,0 +1,171 @@
+"""`nonmember reproduce PAPER [key=value ...]`: what of a paper's tables and figures is made, what is missing and what
+that needs; makes what this machine can make."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nonmember.feasibility.memory import Machine
+    from nonmember.reports.core.report import Report
+
+DRY_RUN = "dry_run=true"
+EPILOG = """key=value as for `nonmember audit`: dry_run=true lists and runs nothing; world=pythia asks about
+the papers' own models; launcher=joblib, logger=csv and others are handed to every sweep. Sweeps go on where
+they were stopped. The report is written at the end."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Of one sweep. needs: what keeps cells from being made here, empty if nothing does."""
+
+    sweep: str
+    num_made: int
+    num_cells: int
+    num_failed: int
+    hours: str = "?"
+    needs: str = ""
+
+    @property
+    def is_made(self) -> bool:
+        return 0 < self.num_cells <= self.num_made + self.num_failed
+
+    @property
+    def can_be_made(self) -> bool:
+        return not self.is_made and not self.needs
+
+    @property
+    def described(self) -> str:
+        if self.is_made:
+            return f"made, but for {self.num_failed} that failed" if self.num_failed else "made"
+        return f"missing: {self.needs}" if self.needs else f"missing: can be made here, {self.hours} hours"
+
+
+def main() -> None:
+    """Entry of `nonmember reproduce`."""
+    given = _parser().parse_args()
+    if bad := [word for word in given.overrides if "=" not in word]:
+        raise ValueError(f"Settings must be written key=value; got {bad[0]}. One paper at a time.")
+    from nonmember.config.compose import composed
+    from nonmember.config.safety import instantiate
+
+    with composed("report", [f"report={given.paper}"]) as (config, _):
+        paper = instantiate(config.report)
+        audits = Path(config.outputs) / "audits"
+    overrides = [word for word in given.overrides if word != DRY_RUN]
+    states = _states(paper, overrides, audits)
+    _show(paper, states)
+    todo = [state.sweep for state in states.values() if state.can_be_made]
+    if len(overrides) < len(given.overrides):
+        return
+    for number, sweep in enumerate(todo, start=1):
+        sys.stdout.write(f"\n{number} of {len(todo)}: nonmember audit -m --config-name {sweep}\n")
+        sys.stdout.flush()
+        _command("audit", "-m", "--config-name", sweep, *overrides)  # some of whose cells fail on purpose
+    if todo or any(state.num_made for state in states.values()):
+        sys.stdout.flush()
+        sys.exit(_command("report", f"report={given.paper}"))
+
+
+def _command(*words: str) -> int:
+    environment = {name: value for name, value in os.environ.items() if name != "HYDRA_FULL_ERROR"}
+    return subprocess.run([sys.executable, "-m", "nonmember.cli", *words], check=False, env=environment).returncode
+
+
+def _states(paper: Report, overrides: Sequence[str], audits: Path) -> dict[str, State]:
+    """By name of the sweep: of each table the first one that fills it."""
+    from nonmember.config.roots import register
+    from nonmember.feasibility.memory import Machine
+    from nonmember.runtime.progress import Stage
+
+    register()
+    machine, names = Machine.here(), list(dict.fromkeys(sweeps[0] for sweeps in paper.sweeps.values()))
+    with Stage("looking at sweeps", len(names), "sweeps") as stage:
+        states = {}
+        for name in names:
+            states[name] = _state(name, overrides, audits, machine)
+            stage.advance()
+    return states
+
+
+def _state(name: str, overrides: Sequence[str], audits: Path, machine: Machine) -> State:
+    from nonmember.cli.check import checked
+    from nonmember.config.grid import num_cells
+    from nonmember.feasibility.table import hours_text
+    from nonmember.feasibility.verdict import READY, WITH_SETTINGS
+    from nonmember.results.outcomes import outcome_paths
+    from nonmember.results.result import RESULT
+
+    world = next((word.partition("=")[2] for word in overrides if word.startswith("world=")), None)
+    found = outcome_paths(audits / name) if any((audits / name).rglob(RESULT)) else []
+    results = [path for path in found if path.name == RESULT and (world is None or _world_of(path) == world)]
+    num_failed = sum(path.name != RESULT for path in found)
+    try:
+        state = State(name, len(results), num_cells(name, overrides), num_failed)
+        if state.is_made:
+            return state
+        cells = [cell.checked for cell in checked([name], overrides, machine, date.today())]
+    except ValueError as error:
+        return State(name, len(results), 0, num_failed, needs=str(error).rstrip("."))
+    jobs = {job.identity: job for cell in cells for job in cell.jobs}
+    needs = dict.fromkeys(
+        [*(f"needs {', '.join(cell.hub)} from the hub" for cell in cells if cell.hub)]
+        + [cell.status for cell in cells if cell.status.startswith("needs ")]
+        + [cell.asks[0] for cell in cells if cell.status not in (READY, WITH_SETTINGS) and cell.asks]
+    )
+    return replace(state, hours=hours_text(list(jobs.values()), machine), needs="; ".join(needs))
+
+
+def _world_of(path: Path) -> str | None:
+    from nonmember.results.result import AuditResult
+
+    try:
+        return AuditResult.load(path).question.world
+    except (ValueError, OSError):
+        return None
+
+
+def _show(paper: Report, states: Mapping[str, State]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from nonmember.runtime.terminal import for_rich
+
+    table = Table("table or figure", "sweep", "audits", "state", header_style="bold")
+    table.columns[2].justify = "right"
+    for part in paper.all_parts():
+        for key in part.made_by:
+            state = states[paper.sweeps[key][0]]
+            count = f"{state.num_made} of {state.num_cells or '?'}"
+            table.add_row(*map(for_rich, (part.title, state.sweep, count, state.described)))
+    console = Console()
+    console = console if console.is_terminal else Console(width=150)
+    console.print(table)
+    made, here = (sum(flags) for flags in zip(*((s.is_made, s.can_be_made) for s in states.values()), strict=True))
+    elsewhere = len(states) - made - here
+    console.print(f"{len(states)} sweeps: {made} made, {here} can be made here, {elsewhere} cannot.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    from nonmember.config.choices import options
+
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False,
+        prog="nonmember reproduce",
+        description="A paper's tables and figures: which are made, which are missing; makes what can be made here.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "paper", choices=options("report"), metavar="PAPER", help=f"one of {', '.join(options('report'))}"
+    )
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="handed to every sweep")
+    return parser

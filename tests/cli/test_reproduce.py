@@ -1,0 +1,73 @@
+"""`nonmember reproduce`: the state of a paper's tables and figures, and what is run for them."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from nonmember.cli import check, reproduce
+from nonmember.config import grid
+from nonmember.feasibility.memory import Machine
+from nonmember.feasibility.table import CheckedCell
+from nonmember.feasibility.verdict import GPUS, READY, Checked
+
+CELLS = {"order_duplication": [Checked(READY, ())] * 2, "order_shards": [Checked(GPUS.format(2), ("a/model",))]}
+
+
+@pytest.fixture
+def started(monkeypatch, tmp_path):
+    """Commands that were started; one sweep is made, one can be, one needs GPUs and the hub, one a folder."""
+
+    def checked(names, *_):
+        if names == ["order_chunks"]:
+            raise ValueError("NONMEMBER_FILES_DIR is not set.")
+        for item in CELLS[names[0]]:
+            yield CheckedCell(names[0], "", item)
+
+    commands: list[list[str]] = []
+
+    def run(command, **_):
+        commands.append(command[3:])
+        return subprocess.CompletedProcess(command, 1 if "report" in command else 0)
+
+    here = Machine(gib=7, tflops=0.05, utilisation=0.5, device="CPU")
+    monkeypatch.setattr(Machine, "here", classmethod(lambda _: here))
+    monkeypatch.setattr(check, "checked", checked)
+    monkeypatch.setattr(grid, "num_cells", lambda name, _: 2)
+    monkeypatch.setattr(reproduce.subprocess, "run", run)
+    monkeypatch.setenv("NONMEMBER_OUTPUTS", str(tmp_path))
+    for cell in ("seed=1", "seed=2"):
+        folder = tmp_path / "audits/order_null" / cell
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text("{}")
+    return commands
+
+
+def test_a_dry_run_lists_the_state_and_starts_nothing(nonmember, started):
+    said = nonmember("reproduce", "order", "dry_run=true")
+    assert said.status == 0, said.err
+    rows = {
+        sweep: line
+        for line in said.out.splitlines()
+        for sweep in CELLS | {"order_null": 0, "order_chunks": 0}
+        if sweep in line
+    }
+    assert "2 of 2" in rows["order_null"]
+    assert "made" in rows["order_null"]
+    assert "0 of 2" in rows["order_duplication"]
+    assert "can be made here" in rows["order_duplication"]
+    assert "needs a/model from the hub; needs 2 GPUs" in rows["order_shards"]
+    assert "missing: NONMEMBER_FILES_DIR is not set" in rows["order_chunks"]
+    assert said.last_line == "4 sweeps: 1 made, 1 can be made here, 2 cannot."
+    assert not started
+
+
+def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started):
+    said = nonmember("reproduce", "order", "logger=none")
+    assert said.status == 1, "that of the report"
+    assert started == [["audit", "-m", "--config-name", "order_duplication", "logger=none"], ["report", "report=order"]]
+
+
+def test_a_word_that_is_no_setting_is_refused(nonmember, started):
+    assert "Settings must be written key=value; got fsd." in nonmember("reproduce", "order", "fsd").err
