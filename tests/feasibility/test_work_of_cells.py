@@ -252,11 +252,8 @@ def test_services_are_there_or_not_by_the_day():
 
 
 def test_what_the_user_must_supply_is_said():
-    checked = cell("world=pythia", "data=arxiv_monthly", "method=mc_pdd", "model@target=olmo_7b_instruct")
-    assert checked.status == "asks"
-    assert any("both months" in sentence and "data.revision=COMMIT" in sentence for sentence in checked.asks)
-    labelled = cell("world=pythia", "data=pythia_fsd", "method=fsd", "data.domain=arxivtection").asks
-    assert any("give world.labelled.arxivtection.revision=COMMIT, all 40 digits" in sentence for sentence in labelled)
+    checked = cell("world=pythia", "data=pythia_fsd", "method=fsd", "data.domain=arxivtection")
+    assert (checked.status, checked.asks) == ("ready", ()), "a branch is resolved to a commit when it is first read"
     games = cell("world=pythia", "experiment=mc_pdd_steam", "model@target=llama_2_7b_chat").asks
     assert any("JSON Lines: id, name, description" in item and "data.read_path=FILE" in item for item in games)
     unknown = cell(
