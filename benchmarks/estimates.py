@@ -25,7 +25,7 @@ from nonmember.feasibility.table import TRAINED, hours
 MICRO = ("world=micro", "world.num_general={pretraining: 400, continuation: 200}")
 # One set alone, and little general text: minutes.
 SMOLLM = (
-    *("world=smollm", "world.num_documents=20", "world.num_general={pretraining: 60, continuation: 60}"),
+    *("world=smollm", "world.num_documents=8", "world.num_general={pretraining: 16, continuation: 16}"),
     *("data.domain=scipy", *(f"world.sets.{name}=null" for name in ("pandas", "stdlib", "sympy", "torch"))),
 )
 ASKED = ("data=smollm_mc_pdd", "model@target=smollm_pretrained")

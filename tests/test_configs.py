@@ -38,7 +38,14 @@ GROUPS = groups()
 ROWS = load_presets(PRESETS)
 COMMANDS = ("audit", "score", "train", "report", "plan")
 FSD = published_tables(PAPERS / "fsd" / "published.txt")
-STUDIES = ["study", "dose_study", "releases", "published"]  # made for a sweep of their own, with axes of their own
+STUDIES = [
+    "study",
+    "dose_study",
+    "releases",
+    "published",
+    "hubble",
+    "pythia_steps",
+]  # made for a sweep of their own, with axes of their own
 SAME_MODELS = ["smollm_kinds", "gemma"]  # worlds of other text or another base, by the presets of another
 REAL = ["smollm", *SAME_MODELS]
 WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
@@ -60,7 +67,9 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small dose_attacks_again "
             "dose_reported dose_aligned dose_attacks dose_shares dose_attacks_more dose_read_reference dose_after_chat "
             "dose_large dose_dilution dose_paraphrases dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
-            "pythia": "mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books decop_sizes decop_lengths "
+            "hubble": "hubble",
+            "pythia_steps": "pythia_steps",
+            "pythia": "kds_scripts mc_pdd_wikimia mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books decop_sizes decop_lengths "
             "decop_paraphraser decop_calibrated decop_table3_books fsd_books",
         }.items()
         for name in names.split()
@@ -75,8 +84,14 @@ GIVEN = {
         *(f"pilot.{name}=0.1" for name in ("delta_untouched", "delta_controls", "tau", "sigma", "standard_error")),
         "pilot.num_documents=100",
     ],
-    "data/arxivtection": [f"data.sets.revision={SOME_COMMIT}"],
+    "data/arxivtection": [f"data.sets.revision={SOME_COMMIT}"],  # a branch is resolved when an audit begins
     "labelled/arxivtection": [f"PLACE.revision={SOME_COMMIT}"],
+    "data/hubble_suspect": (
+        HUBBLE := [f"data.unread.source.revision={SOME_COMMIT}", f"data.sets.read.source.revision={SOME_COMMIT}"]
+    ),
+    "world/hubble": HUBBLE,
+    "data/pythia_steps_suspect": (STEPS := ["data.between_path=between.jsonl", "data.after_path=after.jsonl"]),
+    "world/pythia_steps": STEPS,
     "labelled/wikimia_length": ["PLACE.length=32"],
     "data/prepared": [
         "data.label=x",
@@ -135,7 +150,11 @@ GIVEN = {
 }
 
 
-GIVEN_IN_WORLD = {"pythia": [f"world.labelled.arxivtection.revision={SOME_COMMIT}"]}
+GIVEN_IN_WORLD = {
+    "pythia": [f"world.labelled.arxivtection.revision={SOME_COMMIT}"],
+    "hubble": HUBBLE,
+    "pythia_steps": STEPS,
+}
 
 
 def stands(place: str, option: str) -> tuple[str, list[str]]:
@@ -162,11 +181,22 @@ def slowly(rows: Sequence[Any]) -> list[Any]:
 
 def options_of(world: str, group: str) -> list[str]:
     """Those that stand on what only this world has."""
-    return [name for name in options(group) if name.startswith(f"{world}_")]
+    others = () if world == "pythia_steps" else ("pythia_steps_",)
+    return [name for name in options(group) if name.startswith(f"{world}_") and not name.startswith(others)]
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_")
+    elsewhere = (
+        "pythia_",
+        "study_",
+        "dose_study_",
+        "own_",
+        "smollm_",
+        "demo_",
+        "releases_",
+        "published_",
+        "hubble_suspect",
+    )
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -180,7 +210,10 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases", "published")),
+    *(
+        (world, "model", options_of(world, "model"))
+        for world in ("pythia", "smollm", "releases", "published", "pythia_steps")
+    ),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
@@ -240,6 +273,8 @@ PLACES = [
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
     *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
     *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
+    *deck("audit", {"data": ["hubble_suspect"]}, "world=hubble"),
+    *deck("audit", {"data": ["pythia_steps_suspect"]}, "world=pythia_steps"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
@@ -685,7 +720,7 @@ def test_the_report_names_sets_and_models_as_the_paper_prints_them():
 
 def test_every_labelled_set_has_both_classes_at_a_pinned_commit():
     world = composed("audit", ["world=pythia", *GIVEN_IN_WORLD["pythia"]]).world
-    assert len(world.labelled) == 20 + 10
+    assert len(world.labelled) == 20 + 11
     for name, labelled in world.labelled.items():
         assert labelled.name == name
         sides = [json.dumps(build(labelled[side]).identity()) for side in ("members", "nonmembers")]
@@ -696,7 +731,7 @@ def test_every_labelled_set_has_both_classes_at_a_pinned_commit():
         has_clusters = '"cluster_field": null' not in sides[0] or '"cluster_words"' in sides[0]
         assert labelled.split_by == ("cluster" if has_clusters else "document")
     files = {name: option("labelled", name) for name in LABELLED}
-    assert [name for name, labelled in files.items() if OmegaConf.is_missing(labelled, "revision")] == ["arxivtection"]
+    assert [name for name, labelled in files.items() if labelled.get("revision") == "main"] == ["arxivtection"]
 
 
 @pytest.mark.parametrize("read", ["once", "many"])
@@ -789,14 +824,12 @@ COMMIT = re.compile("[0-9a-f]{40}")
 NOT_PINNED = ("pythia_1_4b_deduped",)
 
 
-def test_fsds_models_are_pinned_and_what_is_not_asks_for_its_commit():
-    """docs/methods/fsd.md. A model whose commit is not known says so before anything is fetched."""
+def test_fsds_models_are_pinned():
+    """docs/methods/fsd.md."""
     names = {name for sweep in ("fsd_main", "fsd_target_size") for name in axes_of(sweep, "pythia")["model@target"]}
     for name in names:
         model = option("model", name)
         assert COMMIT.fullmatch(model.revision) or (name, model.revision) == ("opt_6_7b", "refs/pr/31"), name
-    with pytest.raises(ValueError, match=r"No value was given for data\.revision; add data\.revision=VALUE"):
-        require_complete(composed("audit", ["data=bbc_monthly"]))
 
 
 def test_pythia_and_olmo_are_pinned_and_paired():

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
+import socket
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from marks import slow
 from nonmember.cli import check
@@ -19,6 +24,7 @@ from nonmember.config.roots import register
 from nonmember.feasibility.memory import Machine
 
 PAGE = Path(__file__).parents[2] / "docs" / "hub_cells.md"
+SWEEPS = PAGE.parents[1] / "sweeps"
 
 
 def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatch):
@@ -101,6 +107,53 @@ def test_the_page_is_what_the_command_says_today(page, sweep):
     cells = list(checked([sweep], ["world=pythia"], Machine(), date.fromisoformat(on[1])))
     lines = [f"| {' | '.join(row.texts(Machine()))} |" for row in rows_of(cells)]
     assert lines == [line for line in page.splitlines() if line.startswith(f"| {sweep} |")]
+
+
+def rows_of_page(page: str) -> list[tuple[str, int, str]]:
+    """Sweep, number of cells and hours of each row."""
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r"^\| \w+ \| [\d,]+ \|", line)]
+    return [(row[0], int(row[1].replace(",", "")), row[-1].strip("| ")) for row in rows]
+
+
+def num_cells(sweep: str) -> int:
+    """Of its grid in the world of the hub, as the files have it."""
+
+    def chain(name: str) -> list[Any]:
+        own = OmegaConf.load(SWEEPS / f"{name}.yaml")
+        return [*(file for base in own.defaults if (SWEEPS / f"{base}.yaml").is_file() for file in chain(base)), own]
+
+    axes = OmegaConf.load(SWEEPS.parent / "conf" / "world" / "pythia.yaml").axes
+    grid = OmegaConf.merge({"world": {"axes": axes}}, *chain(sweep)).grid
+    return math.prod(len(str(values).split(",")) for values in grid.values())
+
+
+def test_the_page_has_no_cells_that_are_gone(page):
+    """Two of decop_calibrated stood there long after the service had shut down and the sweep lost them."""
+    listed = Counter[str]()
+    for sweep, number, _ in rows_of_page(page):
+        listed[sweep] += number
+    assert {sweep: number for sweep, number in listed.items() if number != num_cells(sweep)} == {}
+
+
+def test_no_sweep_costs_more_than_all_others_together(page):
+    """As kds_benchmarks did, 14,500 hours, with a test of 250 orders in all of its 945 cells."""
+    hours = Counter[str]()
+    for sweep, _, text in rows_of_page(page):
+        if text not in ("", "?", "<0.1"):
+            hours[sweep] += float(text.replace(",", ""))
+    (dearest, most), *_ = hours.most_common(1)
+    assert most < sum(hours.values()) - most, dearest
+
+
+def test_looking_at_a_prompted_cell_goes_to_no_network(monkeypatch):
+    def refuse(*_: object) -> None:
+        pytest.fail("a cell was composed with the help of the network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    register()
+    on = date(2026, 11, 26)
+    (cell,) = check.checked(["decop_calibrated"], ["world=pythia"], Machine(), on)
+    assert cell.checked.jobs
 
 
 def test_the_page_has_every_sweep_of_the_hub_or_says_which_it_lacks(page):

@@ -1,4 +1,4 @@
-"""`nonmember data NAME --from FOLDER`: what others recorded, from their own files into the tables that configs name."""
+"""`nonmember data NAME --from PLACE`: what others recorded, from their own files into the tables that configs name."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ import os
 import sys
 from pathlib import Path
 
-# name -> the module with `convert(folder, to)`, and the variable that configs find the tables by
-KNOWN = {"decop": ("nonmember_papers.decop.workbooks", "NONMEMBER_DECOP_DIR")}
+# name -> module and function (from, to) -> the files written, and how configs find them: a variable, or what is added.
+KNOWN = {
+    "decop": ("nonmember_papers.decop.workbooks", "convert", "NONMEMBER_DECOP_DIR"),
+    "steam": ("nonmember_papers.mc_pdd.dumps", "steam", ""),
+    "arxiv": ("nonmember_papers.mc_pdd.dumps", "arxiv", ""),
+}
+HELP = """decop: a clone of github.com/LeiLiLab/DE-COP, commit f9e9e54. steam: a dump of the shop's games with names, dates
+and descriptions, CSV or JSON. arxiv: arXiv's dump of its metadata, JSON Lines"""
 
 
 def main() -> None:
     """Print the files that were written."""
     parser = argparse.ArgumentParser(
-        allow_abbrev=False, prog="nonmember data", description="Recorded answers and scores of a paper, as tables."
+        allow_abbrev=False, prog="nonmember data", description="Recorded answers, scores and sets of a paper."
     )
-    parser.add_argument("name", choices=KNOWN, help="decop: a clone of github.com/LeiLiLab/DE-COP, commit f9e9e54")
-    parser.add_argument("--from", dest="folder", type=Path, required=True, help="the clone")
-    parser.add_argument("--to", type=Path, help="where the tables go; without, what configs read: %(metavar)s")
+    parser.add_argument("name", choices=KNOWN, help=HELP)
+    parser.add_argument("--from", dest="source", type=Path, required=True, help="the clone, or the dump")
+    parser.add_argument("--to", type=Path, help="folder of what is written; default: what configs read, or NAME")
     given = parser.parse_args()
-    module, variable = KNOWN[given.name]
-    to = given.to or Path(os.environ.get(variable, given.name))
-    for path in importlib.import_module(module).convert(given.folder, to):
+    module, function, variable = KNOWN[given.name]
+    to = given.to or Path(os.environ.get(variable, given.name) if variable else given.name)
+    paths = getattr(importlib.import_module(module), function)(given.source, to)
+    for path in paths:
         sys.stdout.write(f"{path}\n")
-    sys.stdout.write(f"Configs find them by {variable}={to}\n")
+    if variable:
+        sys.stdout.write(f"Configs find them by {variable}={to}\n")
+    else:
+        sys.stdout.write(f"Add to a sweep of MC-PDD: data.read_path={paths[0]} data.unread_path={paths[-1]}\n")

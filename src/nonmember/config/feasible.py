@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from nonmember.config.build import build_audit
 from nonmember.config.explain import explain
 from nonmember.config.given import MARK, IncompleteQuestion, marks_in, open_keys
+from nonmember.config.revisions import NOT_READ, pin_branches
 
 if TYPE_CHECKING:
     from nonmember.audits.question import Audit
@@ -23,7 +24,7 @@ def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bo
     """What is missing is not asked for but named. is_open: whether anything may be missing."""
     from nonmember.feasibility.verdict import ASKS, UNKNOWN, Budget, Checked, check
 
-    _mark_revisions(config)
+    pin_branches(config, lambda path, branch: NOT_READ)
     keys = open_keys(config) if is_open else []
     try:
         audit, missing = _question(config, keys)
@@ -49,13 +50,6 @@ def _question(config: DictConfig, keys: list[str]) -> tuple[Audit, list[str]]:
         raise ValueError(IncompleteQuestion("The audit", keys) if keys else explain(error)) from error
     needed = {*marks_in(audit.groups), *addresses} & {*keys}
     return audit, [str(IncompleteQuestion(audit.method.name, needed)).rstrip(".")] if needed else []
-
-
-def _mark_revisions(config: DictConfig) -> None:
-    """The sets of the FSD paper that have no commit yet, so that the rest of the cell can be looked at."""
-    for name, labelled in (OmegaConf.select(config, "world.labelled") or {}).items():
-        if "revision" in labelled and labelled.revision is None:
-            OmegaConf.update(config, f"world.labelled.{name}.revision", f"{MARK}world.labelled.{name}.revision")
 
 
 def settings_of_trainer(config: DictConfig) -> Settings:

@@ -42,6 +42,8 @@ TEXTS = {
 VALUES = {  # what a key is to be given, and what stands for it in the command
     "data.read_path": ("games from before the end of the model's training (JSON Lines: id, name, description)", "FILE"),
     "data.unread_path": ("games from after it (JSON Lines likewise)", "FILE"),
+    "data.between_path": ("sequences that the target read and the reference did not (JSON Lines: id, text)", "FILE"),
+    "data.after_path": ("sequences of batches that neither read (JSON Lines likewise)", "FILE"),
     "target.url": ("the address of a server that has the target", "http://HOST/v1"),
 }
 

@@ -27,7 +27,9 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
     imported."""
     from nonmember.config.given import given
     from nonmember.config.inputs import check_places, check_settings, check_tokens
+    from nonmember.config.revisions import kept_in, pin_branches
 
+    pin_branches(config, kept_in(Path(config.store).absolute()))
     config, audit = given(config)
     check_settings(config)
     check_tokens(config, audit.groups)
@@ -63,9 +65,11 @@ def scoring_of(config: DictConfig) -> Scoring:
     require_complete(config)
     from nonmember.config.build import build, corpus_of
     from nonmember.config.inputs import check_places, check_settings, check_tokens
+    from nonmember.config.revisions import kept_in, pin_branches
     from nonmember.corpora.transforms.cleaning import with_blank
     from nonmember.scoring.question import FURTHER, Scoring, names_of_scores
 
+    pin_branches(config, kept_in(Path(config.store).absolute()))
     check_settings(config)
     scores = names_of_scores(config.scores)
     model, reference, corpus, dc_pdd = map(build, (config.target, config.reference, config.data.corpus, config.dc_pdd))

@@ -24,8 +24,7 @@ class HubModel:
     num_parameters: as published.   special_ids: bos, eos and pad.   prepends: ids that its tokenizer puts before texts.
     terms: accept, where an account must have accepted them on the model's page.   source: where the facts are from.
     packages: that its own code imports and that are no dependencies of ours.   infinigram: the index of that service
-    which holds what it was trained on, or a version of it.   asks: what is not known to us, and how
-    it is given; `{key}` is the key that lacks it.
+    which holds what it was trained on, or a version of it.
     """
 
     path: str
@@ -40,7 +39,6 @@ class HubModel:
     licence: str
     terms: Terms
     source: str
-    asks: str = ""
     modules: Sequence[tuple[str, int, int]] = ()
     packages: Sequence[str] = ()
     infinigram: str = ""
@@ -49,13 +47,11 @@ class HubModel:
 @dataclass(frozen=True)
 class HubDataset:
     """documents: most rows of a configuration, file or split, by a part of its name; "": of any other. None: not known.
-    words: most words of a document, likewise.   asks: what is not known to us of it, and how it is given; `{key}` is
-    the key that lacks it."""
+    words: most words of a document, likewise."""
 
     terms: Terms
     documents: Mapping[str, int | None]
     source: str
-    asks: str = ""
     words: Mapping[str, int] = field(default_factory=dict)
 
     def most_documents(self, *names: str | None) -> int | None:

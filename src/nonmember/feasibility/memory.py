@@ -19,6 +19,7 @@ GIB = 2**30
 ACTIVATIONS, CHECKPOINTED = 34, 2  # bytes a token, layer and unit of width, at 16 bits
 ONE_LAYER = 8  # values a token and unit of width that live at once without gradients; of the inner layer two
 OF_ADAMW, OF_SGD = 16, 8  # bytes a trained parameter; other optimizers are taken to hold as much as AdamW
+CPU_WRITING = 0.1  # share of its arithmetic that a CPU reaches in writing token by token
 USABLE = 0.92  # of a device's memory; the rest is the library's and lost in pieces
 
 
@@ -44,7 +45,9 @@ class Machine:
 
         kind, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
         gib, tflops = memory_of(torch.device(kind)) / GIB, speed(kind, None, dtype) / 1e12
-        return cls(gib, tflops, EFFICIENCY, device="GPU" if kind == "cuda" else "CPU")
+        if kind == "cpu":  # which loses less by writing token by token
+            return cls(gib, tflops, EFFICIENCY, CPU_WRITING, device="CPU")
+        return cls(gib, tflops, EFFICIENCY)
 
     @property
     def usable(self) -> float:

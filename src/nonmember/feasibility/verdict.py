@@ -67,14 +67,7 @@ def check(
     specs = list(specs_in(list(audit.groups.values())))
     retired = list(_retired(specs, today))
     terms = _terms(specs)
-    unpinned = _unpinned(specs)
-    asks = [
-        *unpinned,
-        *([] if unpinned else missing),
-        *_consents(specs, audit),
-        *dict.fromkeys(_limits(specs)),
-        *_files(specs),
-    ]
+    asks = [*missing, *_consents(specs, audit), *dict.fromkeys(_limits(specs)), *_files(specs)]
     unknown, jobs = list(_undescribed(specs)), list[Job]()
     if not unknown:
         try:
@@ -187,16 +180,6 @@ def _retired(specs: Iterable[Any], today: date) -> Iterator[str]:
 def _terms(specs: Iterable[Any]) -> list[str]:
     known = {spec.path: _known(spec) for spec in specs if isinstance(spec, Pretrained | Hub)}
     return sorted(path for path, item in known.items() if item is not None and item.terms == "accept")
-
-
-def _unpinned(specs: Iterable[Any]) -> list[str]:
-    """How to pin what has no commit yet, where that is known."""
-    sentences = {}
-    for spec in specs:
-        _, is_open, key = str(getattr(spec, "revision", "")).partition(": ")  # a mark names its key
-        if is_open and (known := _known(spec)) is not None and known.asks:
-            sentences[spec.path] = f"{spec.path}: {known.asks.replace('{key}', key)}"
-    return [sentences[path] for path in sorted(sentences)]
 
 
 def _keys(specs: Iterable[Any]) -> Iterator[str]:
