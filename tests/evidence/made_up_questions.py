@@ -30,10 +30,10 @@ from nonmember.methods import (
     Pacost,
     PairedT,
     PrefixCompletion,
-    SampledCompletion,
     Prism,
     RankAgreement,
     RankShift,
+    SampledCompletion,
 )
 from nonmember.methods.clearance.controls import PlantedControls
 from nonmember.methods.clearance.gates import Gates
