@@ -59,6 +59,7 @@ WORLDS_OF_SWEEP = {
     "years_pile": ["pile"],
     "weak_references": ["micro"],
     "prism_power": ["micro"],
+    **{name: ["micro"] for name in ("chat", "chat_dose", "sampled")},
     "fsd_protocol": ["micro"],
     "fsd_releases": ["releases"],
     "releases_rivals": ["releases"],
@@ -151,9 +152,10 @@ GIVEN = {
     "model/pretrained": ["PLACE.path=folder"],
     "model/own_sibling": ["PLACE.base.path=folder"],
     **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in", "base")},
-    "data/own_suspect": [
-        f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
-    ],
+    **{
+        f"data/{name}": [f"data.{place}path={place}docs.jsonl" for place in ("", "heldout.", "unseen.")]
+        for name in ("own_suspect", "chat")
+    },
     "model/published_reference": ["PLACE.path=folder"],
     "world/published": ["reference.path=folder"],
     "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],
