@@ -55,7 +55,7 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
     **{
         name: [world]
         for world, names in {
-            "micro": "demo known_truth weak_references prism_power fsd_protocol decop_replay decop_replay_scores "
+            "micro": "demo known_truth weak_references prism_power chat chat_dose sampled fsd_protocol decop_replay decop_replay_scores "
             "decop_replay_calibrated",
             "smollm": "demo_real smollm_asked",
             "smollm_kinds": "smollm_kinds smollm_kinds_asked",
@@ -69,8 +69,8 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "dose_large dose_dilution dose_paraphrases dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
             "hubble": "hubble",
             "pythia_steps": "pythia_steps",
-            "pythia": "kds_scripts mc_pdd_wikimia mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books decop_sizes decop_lengths "
-            "decop_paraphraser decop_calibrated decop_table3_books fsd_books",
+            "pythia": "kds_scripts mc_pdd_wikimia mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books "
+            "decop_sizes decop_lengths decop_paraphraser decop_calibrated decop_table3_books fsd_books",
         }.items()
         for name in names.split()
     },
@@ -135,9 +135,10 @@ GIVEN = {
     "model/pretrained": ["PLACE.path=folder"],
     "model/own_sibling": ["PLACE.base.path=folder"],
     **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in", "base")},
-    "data/own_suspect": [
-        f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
-    ],
+    **{
+        f"data/{name}": [f"data.{place}path={place}docs.jsonl" for place in ("", "heldout.", "unseen.")]
+        for name in ("own_suspect", "chat")
+    },
     "model/published_reference": ["PLACE.path=folder"],
     "world/published": ["reference.path=folder"],
     "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],

@@ -280,6 +280,7 @@ NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves
     "decop": "Asked",
     "cloze": "Asked",
     "completion": "Asked",
+    "sampled": "Asked",
 }
 NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp|wbc)\(.*\))")
 

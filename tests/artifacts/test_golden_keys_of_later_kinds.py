@@ -22,7 +22,9 @@ import tiny
 from nonmember.artifacts import Spec
 from nonmember.artifacts.store import key_hash
 from nonmember.corpora import (
+    Conversations,
     Dated,
+    Dialogues,
     Hub,
     Joined,
     Jsonl,
@@ -41,6 +43,7 @@ from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
 from nonmember.corpora.views import NearDuplicates, RandomNeighbours, Viewed
+from nonmember.models import Rendered
 from nonmember.models.kinds.changed import RoundedWeights
 from nonmember.observations.scored import BehindAnother, BehindPrefix, Gradients, WholeTexts
 from nonmember.observations.weights import WeightChange
@@ -74,7 +77,9 @@ SPECS: dict[str, Spec[Any]] = {
     "behind_another": BehindAnother(SCRATCH, SUSPECT, 2, 64),
     "whole_texts": WholeTexts(SCRATCH, SUSPECT),
     "weight_change": WeightChange(ROUNDED, SCRATCH),
+    "rendered": Rendered(Dialogues(SUSPECT, 2), None, "plain"),
 }
+CHAT = '{"id": "c", "messages": [{"role": "user", "content": "moss"}, {"role": "assistant", "content": "fern"}]}\n'
 ROWS = '{"id": "a", "text": "moss fern"}\n{"id": "b", "text": "reed pine"}\n'
 
 
@@ -82,11 +87,14 @@ def files_in(folder: Path) -> dict[str, Spec[Any]]:
     """Sources that are known by what their files hold."""
     file = folder / "rows.jsonl"
     file.write_text(ROWS, encoding="utf-8")
+    chat = folder / "chat.ndjson"
+    chat.write_text(CHAT, encoding="utf-8")
     return {
         "jsonl": Jsonl(str(file), "id", "text"),
         "documents": Documents(str(file)),
         "table": Table(str(file), "{id}", "{text}"),
         "text_files": TextFiles(str(folder), "*.jsonl"),
+        "conversations": Conversations(str(chat)),
     }
 
 
@@ -106,6 +114,7 @@ WITHOUT = {
     "Chunks": "parts of a stream, which are not kept",
     "Canaries": "known by their private file",
     "InMemory": "nothing of it outlives the process",
+    "ConversationsInMemory": "nothing of it outlives the process",
     "Chosen": "nothing of it is kept",
     "Whole": "the model itself, in one piece",
     "Read": "nothing of it is kept",

@@ -68,6 +68,20 @@ def test_prefix_completion(nonmember, asked, lab, tmp_path):
     assert lab.ledger()["paid"] == 2 * NUM_BOOKS * PER_BOOK + 1  # and one to see what is offered
 
 
+def test_sampled_completion(nonmember, asked, lab, tmp_path):
+    """Half of the suspect passages are known; the others are continued by other words, as all clean ones are."""
+    said = nonmember(*asked, "method=sampled_completion", "method.num_samples=2", "method.num_permutations=199")
+    assert said.status == 0, said.err
+    result = the_result(tmp_path)
+    told = result["statistics"]["details"]
+    assert result["verdict"]["decision"] == "evidence_of_membership"
+    assert result["statistics"]["value"] > told["mean_heldout"] + 0.2
+    assert {name: found["auc"] > 0.6 for name, found in told["similarities"].items()} == dict.fromkeys(
+        ("coverage", "longest", "samia"), True
+    )
+    assert lab.ledger()["paid"] == 2 * 2 * NUM_BOOKS * PER_BOOK + 1
+
+
 def test_name_cloze(nonmember, asked, tmp_path):
     said = nonmember(*asked, "method=name_cloze")
     assert said.status == 0, said.err

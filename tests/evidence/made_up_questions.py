@@ -390,7 +390,6 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "name cloze", asked(CLOZE, suspect=named(24, "suspect"), heldout=named(24, "heldout"))
     yield "prefix completion", asked(PREFIX)
     yield "sampled completion", asked(SAMPLED)
-    yield "sampled completion of too few", asked(SAMPLED, heldout=texts(8, "heldout"))
     yield "prefix completion alone", asked(PREFIX, heldout=None)
     yield "prefix completion of single passages", single_passages()
     yield "name cloze alone", asked(CLOZE, suspect=named(24, "suspect"), heldout=None)

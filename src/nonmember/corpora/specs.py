@@ -211,7 +211,7 @@ def document(doc_id: str, text: str, cluster_id: str, domain: str, title: str = 
                 f"The document {doc_id!r} must be valid Unicode; its {name} holds half a character (a lone surrogate) "
                 f"at place {error.start + 1}. Replace it."
             ) from None
-    return Document(**parts)
+    return Document(doc_id, text, cluster_id, domain, title, author)
 
 
 def digest_files(files: Iterable[tuple[str, Path]]) -> str:

@@ -6,7 +6,6 @@ import copy
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +77,8 @@ def train(
     else:
         sequences, masks = _sequences(documents, recipe, seed, end_of_text, scored)
         loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
-        of_steps = partial(StepLoader, sequences, **loading, group=group, scored=masks)
-        loader = of_steps(_steps(len(sequences), recipe, seed))
+        loading |= {"group": group, "scored": masks}
+        loader = StepLoader(sequences, _steps(len(sequences), recipe, seed), **loading)
     settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
 
     features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
@@ -97,8 +96,9 @@ def train(
     facts = _facts(loader)
     with_health = isinstance(recipe, Distillation) and compute.measure_health
     if with_health:
+        once = [[*range(len(sequences))]]
         health = _health(
-            module_to_work_on(), of_steps([[*range(len(sequences))]]), compute, f"health before {description}"
+            module_to_work_on(), StepLoader(sequences, once, **loading), compute, f"health before {description}"
         )
         facts |= {f"{name}_before": value for name, value in health.items()}
 
@@ -109,7 +109,7 @@ def train(
     _check_finite(model.parameters(), optimization, description)
     if with_health:
         health = _health(
-            module_to_work_on(), of_steps([[*range(len(sequences))]]), compute, f"health after {description}"
+            module_to_work_on(), StepLoader(sequences, once, **loading), compute, f"health after {description}"
         )
         facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()

@@ -171,14 +171,15 @@ def _pair(row: Row, request: str, beside: Sequence[str], answer: str, where: str
     if isinstance(first, list) and isinstance(last, list):  # both are messages
         return [*first, *last]
     asked = [first, *(_plain(row[name]) for name in beside if not is_missing(row.get(name)) and row[name] != "")]
-    if not all(isinstance(item, str) for item in (*asked, last)):
+    texts = [item for item in asked if isinstance(item, str)]
+    if len(texts) < len(asked) or not isinstance(last, str):
         raise ValueError(
             f"{where}: columns {request!r} and {answer!r} must both hold text, or both a list of messages. Correct "
             "such rows, or leave them out."
         )
     system = row.get("system")
     before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    turns = [{"role": "user", "content": "\n\n".join(asked)}, {"role": "assistant", "content": last}]
+    turns = [{"role": "user", "content": "\n\n".join(texts)}, {"role": "assistant", "content": last}]
     return [*before, *turns]
 
 
