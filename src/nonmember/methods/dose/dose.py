@@ -246,7 +246,6 @@ class Dose(Method):
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
         parts, debiased = self._shares(suspect, third, models, rng)
-        warnings = reasons or list(self._warnings(reading, knows_related))
         return TestOutcome(
             statistic=reading.estimate,
             p_value=reading.p_at_least,
@@ -255,7 +254,7 @@ class Dose(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=claim_of(verdict, reading, self.exclude, self.exceed, curve.doses[-1]),
-            warnings=tuple(filter(None, [*warnings, part_of(parts)])),
+            warnings=(*(reasons or self._warnings(reading, knows_related)), *filter(None, [part_of(parts)])),
             details=DoseDetails(
                 readings=readings_of(reading, curve.doses[-1]),
                 cleared_dose=reading.cleared_dose,
