@@ -1,4 +1,4 @@
-"""Coverage of `partial_use` and DUCI on simulated gains, for docs/methods/dose.md: python benchmarks/shares.py (a minute)."""
+"""Coverage of `partial_use` and DUCI on simulated gains, for docs/methods/dose.md (a minute)."""
 
 from __future__ import annotations
 
