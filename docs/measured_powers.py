@@ -25,6 +25,7 @@ ARENA, DOSE, CALIBRATION, ORDER = (
 )
 COUNT = re.compile(r"(\d+)†? of (\d+)(?: \\\[([\d.]+)%, ([\d.]+)%\\\])?")
 SIZES = (50, 150, 500)
+DEFAULT = "docs/results/default_score/report.md"
 READINGS = {"nothing": 0, "1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
 MICRO = "models of about a million parameters, docstrings of libraries"
 MADE = {
@@ -33,6 +34,7 @@ MADE = {
     "arena": f"the arena: sets of 100 texts, {MICRO}",
     "sizes": f"the arena by number of documents: sets of {{}} texts, {MICRO}",
     "calibration": f"study of calibrated clearance, reported half: sets of 100 texts (power also of 500), {MICRO}",
+    "default": f"choice of the default score, reported sets: {{}} texts of four kinds, {MICRO} and Pile text",
     "order": f"order test in the micro world: files of at most 300 lines of 20 words, 50 orders, {MICRO}",
 }
 
@@ -129,6 +131,14 @@ def collected() -> Iterator[dict[str, Any]]:
                 where = f"{ARENA}, {title}: {name}, {documents}, {reading}"
                 yield from cell(method, setting, says, READINGS[reading], text, "sizes", where, documents)
 
+    chosen = table(DEFAULT, "Flagged, reported sets", "WBC, 50")
+    for documents in (50, 100, 150, 500):
+        for reading, text in chosen[f"WBC, {documents}"].items():
+            if reading in READINGS:
+                where = f"{DEFAULT}, Flagged, reported sets: WBC, {documents}, {reading}"
+                key = ("difference_in_differences", "wbc(2-40)", "membership")
+                yield from cell(*key, READINGS[reading], text, "default", where, documents)
+
     ranked = {
         "fsd": "FSD",
         "kds": "KDS",
@@ -160,7 +170,8 @@ def _order() -> Iterator[dict[str, Any]]:
 def made() -> str:
     """What the file holds."""
     sources = {
-        path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest() for path in (ARENA, DOSE, CALIBRATION, ORDER)
+        path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
+        for path in (ARENA, DOSE, CALIBRATION, ORDER, DEFAULT)
     }
     head = json.dumps({"version": VERSION, "made_from": sources})[:-1]
     cells = ",\n  ".join(json.dumps(one) for one in collected())

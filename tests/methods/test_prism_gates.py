@@ -23,7 +23,7 @@ from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
 from nonmember.results.result import AuditResult
-from nonmember.scores import Loss
+from nonmember.scores import Loss, Wbc
 from nonmember.training import Trained
 
 GATES = replace(PRISM_GATES, min_kl_gain=-0.1, max_characters=60)
@@ -126,6 +126,19 @@ def test_a_reference_with_another_tokenizer_is_warned_of_where_the_method_lets_i
     assert len(found) == bool(words)
     for text in found:
         assert re.search(r"tiny5's \(\w+, \d+ entries\) and tiny6's \(\w+, \d+ entries\): \d\.\d% of", text)
+
+
+def test_the_default_difference_in_differences_compares_tokens_and_names_what_does_not(make_model, ask, monkeypatch):
+    monkeypatch.setattr(Pretrained, "weights", lambda *_: pytest.fail("weights were loaded"))
+    method = DifferenceInDifferences(Wbc(), alpha=0.05, max_tokens=64)
+    models = {
+        "target": Pretrained(str(make_model(5))),
+        "reference": Pretrained(str(make_model(6, words="zq xj vk " * 50))),
+    }
+    with pytest.raises(
+        ValueError, match=r"of both tiny5 and tiny6; difference_in_differences by wbc.*score@method\.score=loss"
+    ):
+        ask(replace(AUDIT, method=method, heldout=tiny.texts(*tiny.random_texts(40, seed=12)), **models))
 
 
 # The ladder -------------------------------------------------------------------------------------------------

@@ -208,8 +208,8 @@ CONTESTANTS = (
         methods.DifferenceInDifferences,
         ("membership",),
         DIFFERENCE,
-        COMPARED,
-        setting="minkpp(0.2)",
+        f"{COMPARED}; the reference must have the target's tokenizer",
+        setting="wbc(2-40)",
         otherwise=replace(methods.DifferenceInDifferences.requirements, access=Access.FULL_LOGITS),
     ),
     Contestant(

@@ -98,7 +98,12 @@ def _require_same_tokens(audit: Audit, builder: Builder) -> None:
                 _require_alike(base, teacher, corpus, max_tokens, builder, "distillation needs")
     method = audit.method
     for model, other in method.alike_tokenized(audit.roles):
-        _require_alike(model, other, audit.suspect, method.max_tokens, builder, f"{method.name} needs")
+        by = f" by {method.score_name}" if method.score_name else ""
+        hint = " Or take a score of each model's own tokens, score@method.score=loss." if by else ""
+        try:
+            _require_alike(model, other, audit.suspect, method.max_tokens, builder, f"{method.name}{by} needs")
+        except ValueError as error:
+            raise ValueError(f"{error}{hint}") from None
 
 
 def _require_alike(

@@ -111,6 +111,10 @@ class DifferenceInDifferences(Method):
             for group, corpus in corpora.items()
         }
 
+    def alike_tokenized(self, roles: Roles) -> Sequence[tuple[ModelSpec, ModelSpec]]:
+        models = (roles.target, roles.reference)
+        return [models] if self.score.compares_tokens and all(model.has_weights for model in models) else ()
+
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         for group in (SUSPECT, HELDOUT):
             documents = corpora[group].documents

@@ -113,8 +113,9 @@ class Scored(Measurement):
         scores = self.scores(inputs)
         if len(scores.doc_ids) - len(reasons := scores.reasons) < 2:
             why = ", ".join(sorted(set(reasons.values())))
+            remedy = "longer texts, or another score" if self.score.compares_tokens else "longer texts"
             raise ValueError(
-                f"{len(reasons)} of {len(scores.doc_ids)} documents could not be scored ({why}). Give longer texts."
+                f"{len(reasons)} of {len(scores.doc_ids)} documents could not be scored ({why}). Give {remedy}."
             )
         if self.score.asks is not None:  # the table is of answers and not of the text
             return Measured(scores)

@@ -88,6 +88,7 @@ class Score(Checked, ABC):
     reads_whole: ClassVar[bool] = False  # `ScoreInputs.tokens` are of whole texts behind a prefix token, not of a view
     needs_out_models: ClassVar[bool] = False
     needs_population: ClassVar[bool] = False  # other unread texts, read by the out-models too
+    compares_tokens: ClassVar[bool] = False  # target and reference token by token, so that both must cut texts alike
 
     @property
     @abstractmethod

@@ -76,6 +76,7 @@ class ReferenceRatio(Score):
 
 
 OTHER_TOKENS = "target and reference cut the text into different tokens"
+UNKNOWN_TOKENS = "the tokens of a model behind an endpoint are not known; the score loss does not compare them"
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Wbc(Score):
     num_widths: Annotated[int, Count(1, 1000)] = 10
 
     needs_reference: ClassVar[bool] = True
+    compares_tokens: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,15 +124,18 @@ class Wbc(Score):
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         tokens, reference = inputs.tokens, needed(inputs.reference, "a reference model's observations", self)
         row_of = in_order_of(tokens.doc_ids, reference, np.arange(len(reference), dtype=np.float64)).astype(int)
-        values, differ = np.full(len(tokens), np.nan), np.zeros(len(tokens), dtype=bool)
+        values, differ, unknown = np.full(len(tokens), np.nan), *np.zeros((2, len(tokens)), dtype=bool)
         for index, other in enumerate(row_of):
             own, theirs = tokens.rows(index), reference.rows(other)
-            differ[index] = not np.array_equal(tokens.token_id[own], reference.token_id[theirs])
-            if not differ[index]:
+            ids = tokens.token_id[own], reference.token_id[theirs]
+            unknown[index] = min((int(item.min()) for item in ids if len(item)), default=0) < 0
+            differ[index] = not np.array_equal(*ids)
+            if not (differ[index] or unknown[index]):
                 gain = tokens.log_prob[own].astype(np.float64) - reference.log_prob[theirs]
                 values[index] = self._votes(gain)
         short = f"fewer than {self.narrowest} scored tokens, the narrowest window"
-        return scores_with_reasons(tokens, values, {OTHER_TOKENS: differ, short: np.ones(len(tokens), dtype=bool)})
+        undefined = {UNKNOWN_TOKENS: unknown, OTHER_TOKENS: differ, short: np.ones(len(tokens), dtype=bool)}
+        return scores_with_reasons(tokens, values, undefined)
 
     def _votes(self, gain: FloatArray) -> float:
         """gain: [tokens] log-probability under the target less that under the reference."""

@@ -40,7 +40,17 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, PartialUse, dose_curve, partial_use
+from nonmember.stats.dose_curve import (
+    Between,
+    Control,
+    DebiasedShare,
+    DoseCurve,
+    DoseReading,
+    PartialUse,
+    dose_curve,
+    duci,
+    partial_use,
+)
 
 TARGET, REFERENCE = "target", "reference"
 UNSEEN_WEIGHTS = (
@@ -87,6 +97,7 @@ class DoseDetails(Details):
         features: Of the target, by name.
         controls: The planted ones.
         partial_use: Shares of the set at each dose.
+        duci: The same by DUCI; empty with a single control that read nothing.
         gates: Name of a gate -> what was found.
     """
 
@@ -105,6 +116,7 @@ class DoseDetails(Details):
     features: Mapping[str, float]
     controls: Sequence[DoseControl]
     partial_use: Sequence[PartialUse]
+    duci: Sequence[DebiasedShare]
     gates: Mapping[str, Gate]
 
 
@@ -233,8 +245,7 @@ class Dose(Method):
         reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
-        parts = self._partial_use(suspect, third, models, rng)
-        warnings = reasons or list(self._warnings(reading, knows_related))
+        parts, debiased = self._shares(suspect, third, models, rng)
         return TestOutcome(
             statistic=reading.estimate,
             p_value=reading.p_at_least,
@@ -243,7 +254,7 @@ class Dose(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=claim_of(verdict, reading, self.exclude, self.exceed, curve.doses[-1]),
-            warnings=tuple(filter(None, [*warnings, part_of(parts)])),
+            warnings=(*(reasons or self._warnings(reading, knows_related)), *filter(None, [part_of(parts)])),
             details=DoseDetails(
                 readings=readings_of(reading, curve.doses[-1]),
                 cleared_dose=reading.cleared_dose,
@@ -269,6 +280,7 @@ class Dose(Method):
                     for role, control in controls.items()
                 ],
                 partial_use=parts,
+                duci=debiased,
                 gates=as_details(findings),
             ),
         )
@@ -366,13 +378,14 @@ class Dose(Method):
                 "a part of the set may have been read; see partial_use."
             )
 
-    def _partial_use(
+    def _shares(
         self,
         suspect: ScoredDocuments,
         third: ScoredDocuments,
         controls: Sequence[ControlModel],
         rng: np.random.Generator,
-    ) -> list[PartialUse]:
+    ) -> tuple[list[PartialUse], list[DebiasedShare]]:
+        """Of the documents that were read, by a mixture and by DUCI, from the same gains."""
         score = next(iter(self.panel.scores))
 
         def gain(role: str) -> FloatArray:
@@ -386,15 +399,22 @@ class Dose(Method):
         squares = sum(((np.array(gains) - means[dose]) ** 2).sum() for dose, gains in by_dose.items())
         df = sum(len(gains) - 1 for gains in by_dose.values()) * len(suspect.doc_ids)
         scatter = math.sqrt(squares / df * (1 + 1 / len(by_dose[0])))
-        return partial_use(
-            gain(TARGET) - means[0],
+        gained, clusters = gain(TARGET) - means[0], units(suspect, SUSPECT)
+        settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
+        parts = partial_use(
+            gained,
             {float(dose): mean - means[0] for dose, mean in sorted(means.items()) if dose},
             np.full(len(suspect.doc_ids), scatter),
-            units(suspect, SUSPECT),
-            num_resamples=self.num_resamples,
-            alpha=self.alpha,
-            rng=rng,
+            clusters,
+            **settings,
         )
+        unread, number = np.array(by_dose[0]), len(by_dose[0])
+        if number < 2:
+            return parts, []
+        # Each less the mean of the others, which scatters more than a target less the mean of all: brought to the same.
+        alone = (unread - means[0]) * number / (number - 1) * math.sqrt((number + 1) * (number - 1)) / number
+        read = {float(dose): np.array(gains) - means[0] for dose, gains in sorted(by_dose.items()) if dose}
+        return parts, duci(gained, alone, read, clusters, **settings)
 
 
 def _vector(features: Mapping[str, float]) -> FloatArray:

@@ -164,7 +164,7 @@ def looked_up(result: AuditResult) -> Table | None:
         return None
     rows = [
         (
-            f"{name}, in {found.source}",
+            f"{name.replace('heldout', 'held-out')}, in {found.source}",
             *map(formats.count, (item.num_documents, item.num_whole, item.num_partly, item.num_absent)),
             formats.decimals(item.mean_share),
         )
