@@ -1,10 +1,13 @@
-"""What a grid of lambda and tau costs beyond its distillations: `python benchmarks/grid.py [--json PATH] [--size N]`.
+"""What a grid of lambda and tau costs beyond its distillations.
+
+    python benchmarks/grid.py [--json PATH] [--size N] [SETTING ...]
 
 The grid (sweeps/lambda_tau.yaml, N x N cells of the micro world) is run as a user runs it, in a process of its own,
 with target, reference and their observations in the store. Beside it the same distillations (health included) and the
 same observations, made one after the other with nothing around them: half of them before the grid, half after it, and
 the time a process takes to load the libraries they need, since the grid's does so too.
 The store of $NONMEMBER_OUTPUTS (default: outputs) is read; what is made goes to a temporary folder. Several minutes.
+`--size 1 world.num_general.pretraining=300 world.num_general.continuation=300` shows that it runs, and nothing else.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the results here")
     parser.add_argument("--size", type=int, default=5, help="the grid has so many lambdas and as many taus")
+    parser.add_argument("settings", nargs="*", help="of each audit, as on the command line")
     arguments = parser.parse_args()
     quieten()
     register()
@@ -54,8 +58,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         command = ["audit", "-m", "--config-dir", "sweeps", "--config-name", "lambda_tau"]
-        base = ["world=micro", "logger=none", "data.domain=scipy", f"store={root / 'store'}", f"outputs={root}"]
-        run(["audit", *base[:-2], f"store={outputs / 'store'}", f"outputs={root}"])  # makes the models
+        asked = ["world=micro", "logger=none", "data.domain=scipy", *arguments.settings]
+        base = [*asked, f"store={root / 'store'}", f"outputs={root}"]
+        run(["audit", *asked, f"store={outputs / 'store'}", f"outputs={root}"])  # makes the models
         take_along(outputs / "store", root / "store")
         alone = seconds_alone(cells[: len(cells) // 2], base, root)
         grid = run(
