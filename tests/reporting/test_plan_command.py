@@ -311,7 +311,7 @@ def test_a_plan_of_the_dose_meter_says_how_many_controls_and_documents(nonmember
     assert all(0 < least < 1 for least in best["least"].values())
     assert f"{best['num_documents']} documents and {len(DOSE_READINGS)} controls" in said.out
     assert "1 hours to train" in said.out
-    assert "could not be told for every set" in said.out  # no scores beside these results
+    assert "could not be determined for every set" in said.out  # no scores beside these results
 
 
 def test_a_dose_too_small_for_any_design_is_said(nonmember, tmp_path):

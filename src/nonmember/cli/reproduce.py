@@ -72,7 +72,8 @@ def main() -> None:
         _command("audit", "-m", "--config-name", sweep, *overrides)  # some of whose cells fail on purpose
     if todo or any(state.num_made for state in states.values()):
         sys.stdout.flush()
-        sys.exit(_command("report", f"report={given.paper}"))
+        if _command("report", f"report={given.paper}"):
+            raise ValueError("The report ended with an error, which is shown above. Correct that, and start again.")
 
 
 def _command(*words: str) -> int:
