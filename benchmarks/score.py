@@ -93,7 +93,10 @@ def smollm2(outputs: Path) -> tuple[Any, Any]:
     from nonmember.config.compose import composed
     from nonmember.config.runs import builder_of, scoring_of
 
-    with composed("score", ["model=smollm2", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (config, _):
+    with composed("score", ["model=smollm2", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (
+        config,
+        _,
+    ):
         loaded = builder_of(config).get(scoring_of(config).model)
     return loaded.model, loaded.tokenizer
 

@@ -38,7 +38,14 @@ GROUPS = groups()
 ROWS = load_presets(PRESETS)
 COMMANDS = ("audit", "score", "train", "report", "plan")
 FSD = published_tables(PAPERS / "fsd" / "published.txt")
-STUDIES = ["study", "dose_study", "releases", "published", "hubble", "pythia_steps"]  # made for a sweep of their own, with axes of their own
+STUDIES = [
+    "study",
+    "dose_study",
+    "releases",
+    "published",
+    "hubble",
+    "pythia_steps",
+]  # made for a sweep of their own, with axes of their own
 SAME_MODELS = ["smollm_kinds", "gemma"]  # worlds of other text or another base, by the presets of another
 REAL = ["smollm", *SAME_MODELS]
 WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
@@ -110,9 +117,11 @@ GIVEN = {
         *(f"pilot.{name}=0.1" for name in ("delta_untouched", "delta_controls", "tau", "sigma", "standard_error")),
         "pilot.num_documents=100",
     ],
-    "data/arxivtection": [f"data.sets.revision={SOME_COMMIT}"],   # a branch is resolved when an audit begins
+    "data/arxivtection": [f"data.sets.revision={SOME_COMMIT}"],  # a branch is resolved when an audit begins
     "labelled/arxivtection": [f"PLACE.revision={SOME_COMMIT}"],
-    "data/hubble_suspect": (HUBBLE := [f"data.unread.source.revision={SOME_COMMIT}", f"data.sets.read.source.revision={SOME_COMMIT}"]),
+    "data/hubble_suspect": (
+        HUBBLE := [f"data.unread.source.revision={SOME_COMMIT}", f"data.sets.read.source.revision={SOME_COMMIT}"]
+    ),
     "world/hubble": HUBBLE,
     "data/pythia_steps_suspect": (STEPS := ["data.between_path=between.jsonl", "data.after_path=after.jsonl"]),
     "world/pythia_steps": STEPS,
@@ -210,7 +219,17 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_", "hubble_suspect")
+    elsewhere = (
+        "pythia_",
+        "study_",
+        "dose_study_",
+        "own_",
+        "smollm_",
+        "demo_",
+        "releases_",
+        "published_",
+        "hubble_suspect",
+    )
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -224,7 +243,10 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases", "published", "pythia_steps")),
+    *(
+        (world, "model", options_of(world, "model"))
+        for world in ("pythia", "smollm", "releases", "published", "pythia_steps")
+    ),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),

@@ -59,10 +59,16 @@ def test_what_a_dump_lacks_is_said(tmp_path, nonmember):
     with pytest.raises(ValueError, match="nothing is there; correct the path"):
         steam(tmp_path / "none.csv", tmp_path)
     dump.write_text("AppID,Name,Release date,About the game\n1,x,Nov 7 2014,y\n")
-    with pytest.raises(ValueError, match="nothing of 2024 .* Give a dump that reaches so far"):
+    with pytest.raises(ValueError, match=r"nothing of 2024 .* Give a dump that reaches so far"):
         steam(dump, tmp_path)
 
 
 def test_dates_as_shops_write_them():
-    dates = {"2014-11-07": "2014-11", "Nov 7, 2014": "2014-11", "7 November, 2014": "2014-11", "2014": "2014", "soon": ""}
+    dates = {
+        "2014-11-07": "2014-11",
+        "Nov 7, 2014": "2014-11",
+        "7 November, 2014": "2014-11",
+        "2014": "2014",
+        "soon": "",
+    }
     assert {date: _period(date) for date in dates} == dates

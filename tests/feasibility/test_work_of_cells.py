@@ -50,7 +50,9 @@ def test_documents_of_some_domains_and_of_a_label_are_not_the_whole():
     halves = Part(CLEANED, take="a", sizes={"a": 60}, by="document", per="domain", domains=("x", "y", "z"), salt="s")
     assert bound_of(halves).documents == 180
     assert bound_of(Select(halves, domains=("y",))).documents == 60
-    books = Hub("avduarte333/BookTection", None, "train", "0" * 40, "text", None, where={"Length": "medium", "Label": 1})
+    books = Hub(
+        "avduarte333/BookTection", None, "train", "0" * 40, "text", None, where={"Length": "medium", "Label": 1}
+    )
     clean = replace(books, where={"Length": "medium", "Label": 0})
     assert bound_of(books).documents + bound_of(clean).documents == 5610, "165 books of 34 passages"
 
@@ -182,7 +184,8 @@ def test_a_cell_of_table_2():
 
 
 def test_asking_four_passages_in_24_orders_by_hand():
-    """Some 640 tokens a question, four passages of 128 and the instruction around them, read in parallel, and four that are written."""
+    """Some 640 tokens a question, four passages of 128 and the instruction around them, are read in parallel; four are
+    written."""
     checked = cell("world=pythia", "data=decop_booktection", "method=decop_open", "model@target=llama_2_70b_chat")
     asked = [job for job in checked.jobs if job.kind == "writing"]
     requests = 24 * 34 * 165

@@ -87,7 +87,8 @@ class Cost:
             trained=needed.tuned * needed.epochs * tokens,
             read=needed.passes * tokens if at_hand else 0,
             requests=questions + (0 if at_hand else needed.passes * documents),
-            asked=round(questions * (needed.shown * situation.tokens + 100)) + (0 if at_hand else needed.passes * tokens),
+            asked=round(questions * (needed.shown * situation.tokens + 100))
+            + (0 if at_hand else needed.passes * tokens),
             answered=questions * needed.answer_tokens,
             controls=needed.controls,
             tuned=needed.tuned,

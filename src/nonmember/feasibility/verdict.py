@@ -67,12 +67,7 @@ def check(
     specs = list(specs_in(list(audit.groups.values())))
     retired = list(_retired(specs, today))
     terms = _terms(specs)
-    asks = [
-        *missing,
-        *_consents(specs, audit),
-        *dict.fromkeys(_limits(specs)),
-        *_files(specs),
-    ]
+    asks = [*missing, *_consents(specs, audit), *dict.fromkeys(_limits(specs)), *_files(specs)]
     unknown, jobs = list(_undescribed(specs)), list[Job]()
     if not unknown:
         try:

@@ -194,7 +194,12 @@ class PrefixCompletion(Method):
     picture = "answers"
     details_type = CompletionDetails
     requirements = Requirements(
-        access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=2, answer_tokens=60, shown=0.5
+        access=Access.TEXT,
+        documents=2,
+        inputs=("heldout", "works", "titles", "follows"),
+        questions=2,
+        answer_tokens=60,
+        shown=0.5,
     )
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
