@@ -111,8 +111,9 @@ def test_the_page_is_what_the_command_says_today(page, sweep):
 
 def rows_of_page(page: str) -> list[tuple[str, int, str]]:
     """Sweep, number of cells and hours of each row."""
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r"^\| \w+ \| [\d,]+ \|", line)]
-    return [(row[0], int(row[1].replace(",", "")), row[-1].strip("| ")) for row in rows]
+    lines = [line for line in page.splitlines() if re.match(r"^\| \w+ \| [\d,]+ \|", line)]
+    rows = [[text.strip() for text in line.split("|")[1:-1]] for line in lines]
+    return [(row[0], int(row[1].replace(",", "")), row[-1]) for row in rows]
 
 
 def num_cells(sweep: str) -> int:

@@ -59,7 +59,7 @@ def test_what_a_dump_lacks_is_said(tmp_path, nonmember):
     with pytest.raises(ValueError, match="nothing is there; correct the path"):
         steam(tmp_path / "none.csv", tmp_path)
     dump.write_text("AppID,Name,Release date,About the game\n1,x,Nov 7 2014,y\n")
-    with pytest.raises(ValueError, match="nothing of 2024 .* Give a dump that reaches so far"):
+    with pytest.raises(ValueError, match=r"nothing of 2024 .* Give a dump that reaches so far"):
         steam(dump, tmp_path)
 
 

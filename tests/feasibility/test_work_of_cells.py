@@ -184,7 +184,8 @@ def test_a_cell_of_table_2():
 
 
 def test_asking_four_passages_in_24_orders_by_hand():
-    """Some 640 tokens a question, four passages of 128 and the instruction around them, read in parallel, and four that are written."""
+    """Some 640 tokens a question, four passages of 128 and the instruction around them, are read in parallel; four are
+    written."""
     checked = cell("world=pythia", "data=decop_booktection", "method=decop_open", "model@target=llama_2_70b_chat")
     asked = [job for job in checked.jobs if job.kind == "writing"]
     requests = 24 * 34 * 165

@@ -14,8 +14,8 @@ KNOWN = {
     "steam": ("nonmember_papers.mc_pdd.dumps", "steam", ""),
     "arxiv": ("nonmember_papers.mc_pdd.dumps", "arxiv", ""),
 }
-HELP = """decop: a clone of github.com/LeiLiLab/DE-COP, commit f9e9e54. steam: a dump of the shop's games with names, dates
-and descriptions, CSV or JSON. arxiv: arXiv's dump of its metadata, JSON Lines"""
+HELP = """decop: a clone of github.com/LeiLiLab/DE-COP, commit f9e9e54. steam: a dump of the shop's games with names,
+dates and descriptions, CSV or JSON. arxiv: arXiv's dump of its metadata, JSON Lines"""
 
 
 def main() -> None:

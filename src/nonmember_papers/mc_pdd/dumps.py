@@ -114,7 +114,7 @@ def _value(row: Mapping[str, Any], columns: tuple[str, ...], dump: Path) -> str:
 
 
 def _period(date: str) -> str:
-    """2014-11 of 2014-11-07, of "Nov 7, 2014" and of "Fri, 7 Nov 2014 08:00:00 GMT"; the year alone where it stands so."""
+    """2014-11 of 2014-11-07, of "Nov 7, 2014" and of "Fri, 7 Nov 2014 08:00:00 GMT"; a year that stands alone."""
     if re.match(r"\d{4}(-\d\d)?", date):
         return date[:7]
     year, month = YEAR.search(date), MONTH.search(date)
