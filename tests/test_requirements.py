@@ -32,7 +32,7 @@ PRESETS = yaml.safe_load((ROOT / "conf/presets/scores.yaml").read_text())["score
 
 ABSENT = {
     # They have no test of their own, or rest on the results of others.
-    ("method", "verifier"): {"auto", "blind", "codec", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
+    ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
     # They conclude nothing, are forms of others, or run others.
     ("method", "advice"): {
         "auto",
@@ -45,7 +45,7 @@ ABSENT = {
         "rank_agreement",
         "rank_shift",
     },
-    # They need more than one pass over the texts, answers to questions, the order of tokens, or further models.
+    # They need more than one pass over the texts, answers to questions, or further models.
     ("score", "verifier"): {
         "AnswerProbability",
         "Codec",
@@ -56,7 +56,6 @@ ABSENT = {
         "Recall",
         "Rmia",
         "Rolling",
-        "Wbc",
     },
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
