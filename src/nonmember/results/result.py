@@ -209,7 +209,8 @@ class LookedUp:
         """A sentence for each group."""
         return " ".join(
             f"Of {item.num_documents:,} {name.replace('heldout', 'held-out')} documents {self.source} holds "
-            f"{item.num_whole:,} whole, {item.num_partly:,} in part and {item.num_absent:,} not at all (mean share {item.mean_share or 0:.3f})."
+            f"{item.num_whole:,} whole, {item.num_partly:,} in part and {item.num_absent:,} not at all "
+            f"(mean share {item.mean_share or 0:.3f})."
             for name, item in self.groups.items()
         )
 
