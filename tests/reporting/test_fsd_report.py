@@ -339,7 +339,7 @@ def test_table_2_is_what_table_15_averages_to():
         cells = [texts for _, column, texts in KNOWN["table15"].cells() if column == score_name]
         assert len(cells) == 20
         for index, printed in enumerate(KNOWN["table2"].get(score_name, "mean")):
-            assert sum(value_of(texts[index]) for texts in cells) / 20 == pytest.approx(value_of(printed), abs=0.0011)
+            assert sum(value_of(texts[index].rstrip("?")) for texts in cells) / 20 == pytest.approx(value_of(printed), abs=0.0011)
 
 
 def test_slips_of_the_paper_are_what_they_are_said_to_be():
@@ -361,7 +361,8 @@ def test_slips_are_marked_and_nothing_else(fsd_paper):
                 for index, found in enumerate(cell.numbers):
                     if found.mark == DOUBTED:
                         marked.setdefault(item.key, set()).add((row.name, column, index))
-    assert set(marked) == {"table12-published", "table13-published"}
+    assert set(marked) == {"table12-published", "table13-published", "table15-published"}
+    assert marked["table15-published"] == {("Ubuntu", "zlib", 0)}, "read as .423 and as .425"
     assert {(column, index) for _, column, index in marked["table12-published"]} == {("Pythia-6.9B", 1)}
     assert len(marked["table12-published"]) == 8
     assert {row for row, *_ in marked["table13-published"]} == {"zlib", "lowercase"}
