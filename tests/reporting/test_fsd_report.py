@@ -339,7 +339,9 @@ def test_table_2_is_what_table_15_averages_to():
         cells = [texts for _, column, texts in KNOWN["table15"].cells() if column == score_name]
         assert len(cells) == 20
         for index, printed in enumerate(KNOWN["table2"].get(score_name, "mean")):
-            assert sum(value_of(texts[index].rstrip("?")) for texts in cells) / 20 == pytest.approx(value_of(printed), abs=0.0011)
+            assert sum(value_of(texts[index].rstrip("?")) for texts in cells) / 20 == pytest.approx(
+                value_of(printed), abs=0.0011
+            )
 
 
 def test_slips_of_the_paper_are_what_they_are_said_to_be():
