@@ -16,10 +16,9 @@ from nonmember.config.grid import sweeps_for
 from nonmember.config.roots import register
 from nonmember.corpora import Cleaned, Component, Hub, Mixture, NestedMixture, Part, Select
 from nonmember.endpoints.models import Recorded
-from nonmember.feasibility.jobs import Job, Unknown, jobs_of, weights_of
+from nonmember.feasibility.jobs import Job, Unknown, bound_of, jobs_of, weights_of, words_in
 from nonmember.feasibility.memory import GIB, Machine, Memory, Settings, training
 from nonmember.feasibility.meta import shape_of
-from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.feasibility.table import CheckedCell, hours, markdown, rows_of, short, summary, to_csv
 from nonmember.feasibility.verdict import Budget, Checked, check, fitting
 from nonmember.models import Noised, Pretrained

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nonmember.reports.render import figures
-from nonmember.reports.render.compact import compact
+from nonmember.reports.render.figures import compact
 
 LABEL = 'a d="M 1.23456 2" <!-- x="1.23456" -->'
 NAMED = re.compile(r"#one-[^)]*")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import made_up
 
-from nonmember.reports.core.own import is_own, table_of_own
+from nonmember.reports.core.explorer import is_own, table_of_own
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 

@@ -15,7 +15,7 @@ import pytest
 from reading import check_written
 
 from nonmember.reports.render import page as pages
-from nonmember.reports.render.spreadsheet import safe
+from nonmember.reports.render.write import safe
 from nonmember.results.load import load_runs
 
 HOSTILE = "<script>alert(1)</script>\"'&|=$x^\u202egnp.exe\x9b"

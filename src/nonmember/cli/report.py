@@ -43,7 +43,7 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     """
     require_complete(config)
     paper = instantiate(config.report)
-    from nonmember.reports.core.own import is_own, table_of_own
+    from nonmember.reports.core.explorer import is_own, table_of_own
     from nonmember.reports.render.write import facts_of, files_of, write_report
     from nonmember.results.load import Collection, load_runs, made_of_usable
 

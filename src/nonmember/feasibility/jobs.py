@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -15,10 +15,9 @@ from nonmember.corpora import CorpusSpec, Mixture
 from nonmember.corpora.specs import TOKENS_PER_WORD, Bound
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
-from nonmember.feasibility.descriptions import hub_models
+from nonmember.feasibility.descriptions import hub_datasets, hub_models
 from nonmember.feasibility.memory import Memory, Settings
 from nonmember.feasibility.meta import Shape, num_tuned, num_tuned_of_hub, shape_of, shape_of_scratch
-from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.generated.rephrased import Written
 from nonmember.lookup import InfiniGram
 from nonmember.models import Gguf, ModelSpec, Pretrained
@@ -286,3 +285,17 @@ def _made_of(part: Any) -> Any:
             compared = [item.name for item in fields(part) if item.compare and item.name != "label"]
             return type(part).__name__, [(name, _made_of(getattr(part, name))) for name in compared]
     return part
+
+
+def bound_of(corpus: CorpusSpec) -> Bound:
+    return corpus.bound(_of_the_hub)
+
+
+def words_in(corpus: CorpusSpec) -> int | None:
+    """Most words of all documents together, each as long as it may be."""
+    return corpus.most_words(_of_the_hub)
+
+
+def _of_the_hub(path: str, names: Sequence[str | None]) -> Bound:
+    described = hub_datasets().get(path)
+    return Bound(None) if described is None else Bound(described.most_documents(*names), described.most_words(*names))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from nonmember.reports.core import formats
+from nonmember.reports.core.grid import Block, Cell, Number, Row
 from nonmember.results.load import Run
 from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Statistics
@@ -105,3 +106,49 @@ def interval_picture(result: AuditResult, axis: Axis) -> Markup:
             parts.append(Markup('<line class="bar" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>').format(*ends, middle))
         parts.append(Markup('<circle cx="{}" cy="{}" r="3"/>').format(axis.x(result.statistics.value), middle))
     return Markup("").join(parts)
+
+
+# The user's own audits, shown before those of the published sweeps ----------------------------------------------------
+
+OWN = "own"  # the world of one's own models and documents, as results record it; and the key of the table
+COLUMNS = ("p", "verdict", "statistic", "interval", "method", "documents", "truth")
+NOTE = (
+    "Audits of one's own models and documents. Each has a page, `audit.html` beside its `result.json`; they stand in "
+    "no table below."
+)
+
+
+def is_own(run: Run, sweeps: Collection[str]) -> bool:
+    """sweeps: those that have tables of their own."""
+    return run.question.world == OWN and run.question.sweep not in sweeps
+
+
+def table_of_own(runs: Sequence[Run]) -> Block | None:
+    """A row per audit; None where there is none."""
+    if not runs:
+        return None
+    about = [(run.question.subject, run.question.method) for run in runs]  # the method has a column of its own
+    rows = [
+        Row(item[0] if about.count(item) == 1 else f"{item[0]} ({run.question.cell})", _cells(run))
+        for item, run in zip(about, runs, strict=True)
+    ]
+    return Block(OWN, "", "Your audits", "set under model", COLUMNS, tuple(rows), ("audit",), notes=(NOTE,))
+
+
+def _cells(run: Run) -> tuple[Cell, ...]:
+    result, anchors = run.result, (run.anchor,)
+    _, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
+    value, interval = formats.statistic(result.statistics)
+    first = [
+        (formats.p_value(result.statistics.p_value), result.statistics.p_value),
+        (verdict, None),
+        (value if value == formats.DASH else f"{result.statistics.name} {value}", result.statistics.value),
+    ]
+    others = [
+        interval or formats.DASH,
+        result.question.method,
+        f"{result.statistics.num_documents:,}",
+        (result.question.truth or "unknown").replace("_", "-"),
+    ]
+    linked = [Cell((Number(text, value, OWN, anchors),)) for text, value in first]
+    return (*linked, *(Cell((Number(text, None, OWN),)) for text in others))
