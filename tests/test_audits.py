@@ -99,7 +99,7 @@ def forbid_work(monkeypatch) -> None:
 def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
     told = strict(tmp_path / "one" / "result.json")
-    assert set(told) == {field.name for field in fields(AuditResult)} | {"seal"}
+    assert set(told) == {field.name for field in fields(AuditResult)} - {"looked_up"} | {"seal"}
     assert told["seal"]["files"].keys() == {"scores.parquet", "distribution.parquet"}
     assert AuditResult.load(tmp_path / "one" / "result.json") == result
     assert (result.question.method, result.question.target, result.question.reference) == (

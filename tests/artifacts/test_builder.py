@@ -262,7 +262,7 @@ def test_an_interrupted_training_goes_on(tmp_path, caplog):
     again = tiny.builder(tmp_path, micro_batch_size=3)
     with caplog.at_level("INFO", logger="nonmember"):
         entry = again.entry(TARGET)
-    assert "training target: going on from the point" in caplog.text
+    assert "training target: continuing from the point" in caplog.text
     assert not list(entry.path.glob(".*"))
     whole = tiny.builder(tmp_path / "another", micro_batch_size=3)
     tiny.assert_equal_weights(tiny.weights(again.get(TARGET).model), tiny.weights(whole.get(TARGET).model))

@@ -171,7 +171,7 @@ def test_what_sigstore_publishes_is_told_before_it_is_asked(nonmember, unfinishe
 
 def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfinished):
     said = nonmember(*unfinished)
-    assert (said.status, "must lie beside the result: it says what was asked" in said.err) == (1, True), said.err
+    assert (said.status, "must lie beside the result: it holds the question" in said.err) == (1, True), said.err
     assert not Path("my.key").exists(), "no key of what was not bundled"
     for content in ("[1]", "null", "[" * 100_000, "{"):
         Path("cell/config.json").write_text(content)

@@ -292,7 +292,7 @@ def test_both_run_in_the_same_folders(folders, monkeypatch, axis):
 def test_mistakes_are_told(call, tmp_path):
     with pytest.raises(ValueError, match=r"no sweep 'dmo' in .*; there is .*known_truth.*--sweeps DIR"):
         call("dmo", "--sweeps", str(SWEEPS))
-    with pytest.raises(ValueError, match="which is no list of values; give it one"):
+    with pytest.raises(ValueError, match="which is not a list of values; give one"):
         call("known_truth", "--sweeps", str(SWEEPS), "seed=interval(1,2)")
     with pytest.raises(ValueError, match="has no axis"):
         call("known_truth", "--sweeps", str(SWEEPS), "data.domain=scipy", "experiment=untouched_on_a")

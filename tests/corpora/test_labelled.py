@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import InstantiationException
 
 import tiny
 from nonmember.config.choices import config_directory
@@ -265,7 +264,7 @@ def test_a_set_that_looks_otherwise_is_refused_in_a_sentence(tmp_path):
         ({"label": None}, "has no column 'label'; its columns are 'book_id', 'book', 'snippet_id', 'snippet'"),
         ({"book": None}, "has no column 'book'; its columns are 'book_id', "),
         ({"snippet": None}, "has no column 'snippet'; its columns are 'book_id', "),
-        ({"label": 2}, "is chosen by `where`: label is to be '1', and is '2'"),
+        ({"label": 2}, "is chosen by `where`: label must be '1', but is '2'"),
     ):
         row = {"book_id": 0, "book": "A.txt", "snippet_id": 0, "snippet": "A text.", "label": 1} | change
         rows = [{column: value for column, value in row.items() if value is not None}]
@@ -282,12 +281,8 @@ def test_an_answer_that_names_no_passage_is_refused_in_a_sentence(tmp_path):
         built(composed(*overrides).data.sets.members)
 
 
-def test_a_commit_that_is_not_known_must_be_given():
-    with pytest.raises(
-        ValueError, match=r"No value was given for data\.sets\.revision; add data\.sets\.revision=VALUE"
-    ):
-        require_complete(composed("data=arxivtection"))
-    config = composed("world=pythia", "data=pythia_fsd", "data.domain=arxivtection")
-    require_complete(config)
-    with pytest.raises(InstantiationException, match="'avduarte333/arXivTection' needs a pinned `revision`"):
-        built(config.data.corpus)
+def test_a_commit_that_is_not_known_is_that_of_main_when_it_is_first_read():
+    for words in (["data=arxivtection"], ["world=pythia", "data=pythia_fsd", "data.domain=arxivtection"]):
+        config = composed(*words)
+        require_complete(config)
+        assert "revision='main'" in repr(built(config.data.corpus))

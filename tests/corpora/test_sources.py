@@ -86,7 +86,7 @@ def test_jsonl_gzip_truncated_damaged_or_no_gzip_at_all(write_lines, build):
     path = write_lines("cut.jsonl.gz", *rows)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"must be a complete gzip file; it breaks off .* after line 1\d\d"):
+    with pytest.raises(ValueError, match=r"must be a complete gzip file; it is truncated or damaged after line 1\d\d"):
         build(Jsonl(str(path), "id", "text"))
     path.write_bytes(whole[:2000] + b"\xff" * 200 + whole[2200:])
     with pytest.raises(ValueError, match=r"must be a complete gzip file|must be UTF-8|must be one JSON object"):
@@ -370,7 +370,7 @@ def test_hub_identity_gains_only_what_is_used(repository, build):
             {"where": {"label": 1}},
             "Row 0 .* has no column 'label'; its columns are 'id', 'text', 'created'",
         ),
-        ("a.json.gz", {"where": {"id": "z"}}, "No row .* by `where`: id is to be 'z', and is '1' or 'a1' .drop"),
+        ("a.json.gz", {"where": {"id": "z"}}, "No row .* by `where`: id must be 'z', but is '1' or 'a1' .drop"),
         ("a.json.gz", {"where": {}}, "`where` of Hub must give columns the value that their rows are to have"),
         ("a.json.gz", {"where": {"label": None}}, "`where` of Hub must give columns the value"),
         ("a.json.gz", {"where": "label=1"}, "`where` of Hub must give columns the value"),

@@ -60,7 +60,7 @@ def test_each_form_gives_the_same_documents(path):
 def test_rows_of_one_document_are_one_and_other_texts_of_it_are_refused(path):
     books = build(table(path, doc_id="{book}", text=""))
     assert [(item.doc_id, item.text) for item in books.documents] == [("Emma", ""), ("New", "")]
-    with pytest.raises(ValueError, match="another document of the id 'Emma'"):
+    with pytest.raises(ValueError, match="a different document the same id, 'Emma'"):
         build(table(path, doc_id="{book}"))
 
 

@@ -117,7 +117,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "another view of the text": (observation("view", "lowercase", rename=True), "was read as the lowercase text"),
     "a score called a divergence": (
         edited(TOLD, put(*COLUMNS, "target", "kind", "Diverged")),
-        "told to be of the kind Diverged",
+        "stated to be of the kind Diverged",
     ),
     "statistics left out of one column": (
         edited(TOLD, put(*COLUMNS, "target", "tables", [])),

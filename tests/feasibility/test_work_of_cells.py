@@ -280,7 +280,9 @@ def test_services_are_there_or_not_by_the_day():
 
 def test_what_the_user_must_supply_is_said():
     checked = cell("world=pythia", "data=pythia_fsd", "method=fsd", "data.domain=arxivtection")
-    assert (checked.status, checked.asks) == ("ready", ()), "a branch is resolved to a commit when it is first read"
+    assert checked.status == "ready", "a branch is resolved to a commit when it is first read"
+    (planned,) = checked.asks
+    assert "truth=infinigram, which sends up to 8 sequences of 13 words of each document" in planned
     games = cell("world=pythia", "experiment=mc_pdd_steam", "model@target=llama_2_7b_chat").asks
     assert any("JSON Lines: id, name, description" in item and "data.read_path=FILE" in item for item in games)
     unknown = cell(

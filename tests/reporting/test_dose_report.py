@@ -318,7 +318,7 @@ def test_how_much_fewer_documents_cost_is_read_off_their_parts(tmp_path):
     path.unlink()
     known = DoseAudits([str(tmp_path)], None).known(tmp_path)
     assert [(pilot.models, pilot.documents) for pilot in known.pilots.values()] == [(1, 0)]
-    assert any("could not be told for every set" in note for note in known.notes)
+    assert any("could not be determined for every set" in note for note in known.notes)
 
 
 def test_audits_of_other_controls_or_doses_make_no_pilot(tmp_path):

@@ -164,7 +164,7 @@ def test_more_content_more_confidence_and_fewer_controls_give_larger_margins():
         ({"2x": [0.3], "4x": [0.1]}, "4x", "got 2 in all"),
         ({"4x": [0.1, math.nan]}, "4x", "Leave that control out"),
         ({"2x": [0.1, math.inf], "4x": [0.1, 0.2]}, "4x", "Leave that control out"),
-        ({"4x": [0.1, 0.1]}, "4x", "a seed of its own"),
+        ({"4x": [0.1, 0.1]}, "4x", "its own seed"),
     ],
 )
 def test_refuses_controls_that_cannot_answer(groups, at, message):

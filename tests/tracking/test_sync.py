@@ -270,7 +270,7 @@ def test_two_at_once(outputs, call, server):
     from filelock import FileLock
 
     (outputs / "wandb").mkdir()
-    with FileLock(outputs / "wandb/.synced.json.lock"), pytest.raises(ValueError, match="Another sync is at work"):
+    with FileLock(outputs / "wandb/.synced.json.lock"), pytest.raises(ValueError, match="Another sync is running"):
         call()
 
 

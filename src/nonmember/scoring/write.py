@@ -51,7 +51,7 @@ def new_table(export: str) -> Path:
     if path.suffix.lower() not in FORMS:
         raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {path.name}.")
     if path.exists():
-        raise ValueError(f"{path} exists already; name a new file in export=...")
+        raise ValueError(f"{path} already exists; name a new file in export=...")
     return path
 
 

@@ -71,7 +71,7 @@ class Axis:
             raise ValueError(
                 f"The table or figure {key!r} goes by {self.fact!r}, which none of its {len(runs)} results has. Name a "
                 "fact of their result.json: of `question` or its `data` or `settings` (rank_metric, score.kind), or of "
-                "the details (details.NAME)."
+                "the details."
             )
         labels = self._labels(scope, runs, key, found)
         if isinstance(fixed, str):
