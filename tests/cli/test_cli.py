@@ -149,10 +149,7 @@ def test_unknown_command(nonmember):
         (["--reference-model-name=x"], "write reference.path=x."),
         (["--exp"], "none can be shortened"),
         (["seed=1,2"], "To sweep over it, add --multirun"),
-        (
-            ["-m", "--config-name", "table2", "world=own"],
-            "needs world.axes.domains, which the chosen world does",
-        ),
+        (["-m", "--config-name", "table2", "world=own"], "needs world.axes.domains, which the chosen world does"),
         (["--config-name", "tabel2"], "There is no sweep tabel2; did you mean table2"),
     ],
 )
