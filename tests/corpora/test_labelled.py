@@ -21,7 +21,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 import tiny
 from nonmember.config.choices import config_directory
-from nonmember.config.roots import register, require_complete
+from nonmember.config.roots import register
 from nonmember.config.safety import instantiate
 from nonmember.methods.fsd import Fsd, overlap, shown_by
 from nonmember.records import Corpus
@@ -279,10 +279,3 @@ def test_an_answer_that_names_no_passage_is_refused_in_a_sentence(tmp_path):
     overrides = ["data=arxivtection", f"data.sets.path={tmp_path}", "data.sets.revision=null"]
     with pytest.raises(ValueError, match=r"Row 0 of split 'train' of .* has no column 'Example_C'; its columns are"):
         built(composed(*overrides).data.sets.members)
-
-
-def test_a_commit_that_is_not_known_is_that_of_main_when_it_is_first_read():
-    for words in (["data=arxivtection"], ["world=pythia", "data=pythia_fsd", "data.domain=arxivtection"]):
-        config = composed(*words)
-        require_complete(config)
-        assert "revision='main'" in repr(built(config.data.corpus))

@@ -349,7 +349,7 @@ def test_the_command_finds_what_was_read_and_writes_a_row_per_document(tmp_path,
     assert rows[3] == ["2", "", "0", "0", "fewer than 13 words"]
     again = nonmember("lookup", documents, f"export={found}")
     assert again.status == 1
-    assert "exists already" in again.err
+    assert "already exists" in again.err
     assert "Expected one path" in nonmember("lookup", "index").err
 
 
