@@ -46,10 +46,10 @@ def main() -> None:
                 for name, item in intervals(gain_D, controls[dose], unread_CD, dose, rng).items():
                     found[dose, name, share].append(item)
     for (dose, name, share), items in sorted(found.items()):
-        told, low, high = np.array(items).T
+        estimates, low, high = np.array(items).T
         covered = np.mean((low <= share) & (share <= high))
         sys.stdout.write(
-            f"{dose:g} readings, share {share:.2f}, {name:8} covers {covered:.2f}, mean {told.mean():.2f}, "
+            f"{dose:g} readings, share {share:.2f}, {name:8} covers {covered:.2f}, mean {estimates.mean():.2f}, "
             f"width {(high - low).mean():.2f}, {len(items)} draws\n"
         )
 

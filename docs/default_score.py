@@ -142,9 +142,9 @@ def report(found: Mapping[tuple[str, str, int, int], list[tuple[float, float]]])
         for name in names:
             for size in SIZES:
                 cells = [found[part, name, size, reading] for reading in readings]
-                told = [f"{sum(p < ALPHA for p, _ in items)} of {len(items)}" for items in cells]
+                flagged = [f"{sum(p < ALPHA for p, _ in items)} of {len(items)}" for items in cells]
                 mean: Any = np.mean([t for _, t in found[part, name, size, 1]])
-                yield f"| {name}, {size} | {' | '.join(told)} | {mean:.2f} |"
+                yield f"| {name}, {size} | {' | '.join(flagged)} | {mean:.2f} |"
 
 
 if __name__ == "__main__":

@@ -135,18 +135,21 @@ def test_every_method_has_a_page():
         assert f"`{variants.sub('', path.stem)}`" in index, path.stem
 
 
-def test_no_two_entries_of_the_sidebar_have_one_name():
+def test_every_page_is_in_the_sidebar_and_no_two_entries_have_one_name():
     """Names of pages are their titles where a table of contents gives none."""
     names: dict[str, str] = {}
+    listed = {ROOT / "docs" / "index.md"}
     for page in (ROOT / "docs").rglob("*.md"):
         for tree in re.findall(r"^```{toctree}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S):
             for entry in (line for line in tree.splitlines() if line and not line.startswith(":")):
                 named = re.fullmatch(r"(.+) <(.+)>", entry)
                 path = named[2] if named else entry
                 target = (page.parent / f"{path}.md").resolve()
+                listed.add(target)
                 source = CONTRIBUTING if target.stem == "contributing" else target
                 name = named[1] if named else headings(source)[0]
                 assert names.setdefault(name, path) == path, f"{name}: {names[name]} and {path}"
+    assert set((ROOT / "docs").rglob("*.md")) <= listed
 
 
 def test_the_architecture_page_shows_the_layers():

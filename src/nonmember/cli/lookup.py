@@ -34,7 +34,7 @@ SHOWN = 10  # documents
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command is told beside documents and settings of `score`."""
+    """Of the command, beside documents and the settings of `score`."""
 
     index: str | None = None
     memory: int = 512
