@@ -131,7 +131,7 @@ def recipe_of(kind: str) -> AdapterTuning:
 
 def cell_against_its_work(kind: str, target: Pretrained, compute: Compute, repeats: int) -> dict[str, Any]:
     """In turn, so that a busy moment hits both; the model is in memory before, as in a sweep."""
-    recipe = kind.recipe()
+    recipe = recipe_of(kind)
     pairs = [
         (seconds_of_cell(recipe, target, compute), seconds_of_work(recipe, target, compute)) for _ in range(1 + repeats)
     ][1:]  # the first warms up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from nonmember.artifacts.store import canonical_json
 from nonmember.feasibility.descriptions import HubModel
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.runtime.files import json_object
@@ -114,7 +116,12 @@ def _shape_of_folder(folder: Path) -> Shape | None:
 
 def shape_of_scratch(spec: Scratch) -> Shape:
     settings = {"vocab_size": spec.tokenizer.vocab_size, **spec.architecture}
-    return shape_of_model(from_settings(spec.model_type, settings))
+    return _shape_of_settings(spec.model_type, canonical_json(settings))
+
+
+@functools.cache  # the models of a sweep are few, and asked about several times a cell
+def _shape_of_settings(model_type: str, settings: str) -> Shape:
+    return shape_of_model(from_settings(model_type, json.loads(settings)))
 
 
 def shape_of_model(model: Any) -> Shape:

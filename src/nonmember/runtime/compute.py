@@ -189,6 +189,7 @@ class Compute:
         arguments["callbacks"] = [*arguments.get("callbacks", ()), InterruptionGuard()]  # type: ignore[misc]
         if not isinstance(self._strategy, str):
             arguments["strategy"] = copy.deepcopy(self._strategy)
+            arguments["inference_mode"] = False  # FSDP2 gathers its shards into tensors whose versions are counted
         try:
             trainer = self.make_trainer(precision=self.precision, **arguments)
             if trainer.world_size > 1:
