@@ -7,7 +7,7 @@ import json
 import threading
 
 import pytest
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 import tiny
@@ -252,3 +252,43 @@ def test_a_vocabulary_that_is_no_json_of_a_tokenizer_is_refused(tokenizer, tmp_p
         file.write_text(json.dumps(good | {"model": good["model"] | wrong}))
         with pytest.raises(ValueError, match=r"^No tokenizer could be loaded from"):
             load_tokenizer(Pretrained(str(tmp_path)))
+
+
+# Its own vocabulary -------------------------------------------------------------------------------------------------
+
+SYLLABLES = ["mo", "ssi", "fer", "na", "ree", "dul", "pin", "ela", "lar", "ko"]
+WORDS = [first + second + third for first in SYLLABLES for second in SYLLABLES for third in ("ra", "tu")]
+
+
+def lose_merges(tokenizer) -> None:
+    """All but the first quarter, the vocabulary being kept, as in a conversion."""
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    del state["model"]["merges"][len(state["model"]["merges"]) // 4 :]
+    tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
+
+
+def test_a_vocabulary_whose_merges_are_lost_is_refused():
+    tokenizer = train_tokenizer(Corpus((Document("words", " ".join(WORDS * 4)),)), 1000)
+    prepare(tokenizer)
+    assert len(tokenizer(" ".join(WORDS[:20]))["input_ids"]) == 20
+    lose_merges(tokenizer)
+    with pytest.raises(ValueError, match=r"reads \d+ of \d{2,} words of its own vocabulary as one token each"):
+        prepare(tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("model", "trainer"),
+    [
+        (
+            models.Unigram(),
+            trainers.UnigramTrainer(vocab_size=400, special_tokens=[END], unk_token=END, show_progress=False),
+        ),
+        (models.WordPiece(unk_token=END), trainers.WordPieceTrainer(vocab_size=400, special_tokens=[END])),
+        (models.WordLevel(unk_token=END), trainers.WordLevelTrainer(special_tokens=[END], show_progress=False)),
+    ],
+)
+def test_vocabularies_of_other_kinds_read_their_words_as_themselves(model, trainer):
+    backend = Tokenizer(model)
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.train_from_iterator([" ".join(WORDS * 4)], trainer)
+    prepare(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token=END))

@@ -11,6 +11,7 @@ import heapq
 import itertools
 import json
 import logging
+import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -207,6 +208,8 @@ log = logging.getLogger(__name__)
 
 NUM_REPEATS = 16  # encodings of the probe that must be alike
 PROBED_TOKENS = 300  # of the vocabulary, the longest, which are of most merges
+SAMPLED_TOKENS, FEWEST_WORDS = 2000, 50  # of the vocabulary, evenly; with fewer words among them it is not judged
+LETTERS_OF_A_WORD, LEAST_WHOLE = 4, 0.3
 MOST_GROWTH = 64  # characters that one character of a probe may become
 
 
@@ -218,14 +221,15 @@ def prepare(tokenizer: Any, bos: str = "auto") -> None:
         bos: of `base.BOS`.
 
     Raises:
-        ValueError: It does not give a text the same ids each time, makes a text grow without bounds, repeats it, or
-            has no beginning-of-text token where one is wanted.
+        ValueError: It does not give a text the same ids each time, makes a text grow without bounds, repeats it, cuts
+            the words of its own vocabulary into pieces, or has no beginning-of-text token where one is wanted.
     """
     tokenizer.truncation_side = "right"
     if tokenizer.is_fast:
         _require_bounded(tokenizer.backend_tokenizer)
         _switch_off_draws(tokenizer)
     _require_alike(tokenizer)
+    _require_merges(tokenizer)
     if bos != "auto":
         _set_front(tokenizer, bos)
 
@@ -273,6 +277,32 @@ def _require_alike(tokenizer: Any) -> None:
         raise ValueError(
             "It gives the same text different ids each time, so that no score could be found again. Switch off what it "
             "draws (dropout, or enable_sampling in sp_model_kwargs)."
+        )
+
+
+def _require_merges(tokenizer: Any) -> None:
+    """The words of a vocabulary are read as themselves, but for a few. Where a conversion lost or reordered the merges
+    (of 201 words of Gemma 3, transformers 5.17 made two so from a GGUF file, and 5.23 all), texts are cut into pieces
+    that the model was not trained on, and every score is another."""
+    vocabulary = sorted(tokenizer.get_vocab().items(), key=operator.itemgetter(1))
+    words: dict[int, str] = {}
+    for token, index in vocabulary[:: max(1, len(vocabulary) // SAMPLED_TOKENS)]:
+        word = tokenizer.convert_tokens_to_string([token]).strip()
+        if len(word) >= LETTERS_OF_A_WORD and word.isascii() and word.isalpha():
+            words[index] = word
+    texts = [text for word in words.values() for text in (word, f" {word}")]
+    try:
+        ids = ids_of(tokenizer, texts, add_special_tokens=False)
+    except (
+        UnreadableText
+    ):  # as of a vocabulary without a blank and without an unknown token, which documents may do without
+        return
+    num_whole = sum(index in ids[2 * i] or index in ids[2 * i + 1] for i, index in enumerate(words))
+    if len(words) >= FEWEST_WORDS and num_whole < LEAST_WHOLE * len(words):
+        raise ValueError(
+            f"It reads {num_whole} of {len(words)} words of its own vocabulary as one token each, and cuts the others "
+            "into pieces: its merges are not those that the model was trained with. Where it was converted (from a "
+            "GGUF file, say), install the newest transformers, or take the model's own tokenizer.json."
         )
 
 
