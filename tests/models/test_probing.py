@@ -208,6 +208,9 @@ def test_the_outcome_is_kept_with_the_models_identity(tokenizer, tmp_path, monke
     (sidecar,) = (tmp_path / "store" / "probes").glob("*/sidecar.json")
     facts = json.loads(sidecar.read_text())["facts"]
     assert 0 <= facts["difference"] <= facts["allowed"]
+    again = tiny.builder(tmp_path / "store")
+    assert Pretrained(str(folder)).num_parameters(again) == sum(item.numel() for item in make("llama").parameters())
+    assert not again.memory.pools.get("models")  # it was not loaded to be counted
     monkeypatch.setattr(probing, "probe", lambda model: pytest.fail("it was probed again"))
     tiny.builder(tmp_path / "store").get(Pretrained(str(folder)))
     with pytest.raises(pytest.fail.Exception):  # another model

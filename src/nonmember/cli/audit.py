@@ -35,7 +35,6 @@ WORKER_KILLED = (
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
-    from nonmember.results.mirror import objective
     from nonmember.results.result import Failure
     from nonmember.runtime.files import alone_in
     from nonmember.sweeps.outcomes import Cells
@@ -56,7 +55,7 @@ def main() -> None:
         with alone_in(folder):
             try:
                 result = run_cell(config, folder)
-                found = None if config.optimized_metric is None else objective(result, config.optimized_metric)
+                found = objective_of(result, config)
             except Exception as error:
                 check()  # a library may have made an error of an interruption
                 cells.failed(record_failure(folder, error), folder)
@@ -89,6 +88,15 @@ def main() -> None:
             tell_where(cells.folders)
         if incomplete and process_rank() == 0:
             cells.say_what_is_left()
+
+
+def objective_of(result: AuditResult, config: DictConfig) -> float | None:
+    """What a sweeper is to optimize; None where nothing is asked for."""
+    if config.optimized_metric is None:
+        return None
+    from nonmember.results.mirror import objective  # imports the methods: a misspelt key need not wait for them
+
+    return objective(result, config.optimized_metric)
 
 
 def tell_where(folders: Sequence[Path]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -18,10 +18,8 @@ from nonmember.tracking.trackers import Loggings
 def check_settings(config: DictConfig) -> None:
     """Raise ValueError for settings of the commands that cannot be. The trainer's own class and callbacks are left for
     later: they need Lightning."""
-    light = config.copy()
-    for name in ("make_trainer", "callbacks"):
-        OmegaConf.update(light, f"trainer.{name}", None, merge=False)
-    instantiate(light.trainer)
+    trainer = OmegaConf.to_container(config.trainer, resolve=True, throw_on_missing=True)
+    instantiate({**cast(dict[str, Any], trainer), "make_trainer": None, "callbacks": None})
     if "asking" in config:
         build(config.asking)
     if "logger" in config:

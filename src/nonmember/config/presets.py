@@ -13,9 +13,8 @@ from typing import Any, cast
 
 import yaml
 from hydra.core.config_store import ConfigStore
-from omegaconf import OmegaConf
 
-from nonmember.config.hydra_compat import keep_store_in_place
+from nonmember.config.hydra_compat import keep_store_in_place, plain_yaml, store_rows
 from nonmember.config.untrusted import leaves
 
 DESCRIPTION = "description"  # of a row: for `nonmember list`, no part of the config
@@ -29,8 +28,7 @@ def store_presets(folder: Path) -> None:
         return
     keep_store_in_place()
     for group, rows in load_presets(folder).items():
-        for name, config in rows.items():
-            store.store(name=name, node=config, group=group, package=PACKAGES.get(group))
+        store_rows(group, rows, PACKAGES.get(group))
 
 
 @functools.cache
@@ -38,7 +36,7 @@ def load_presets(folder: Path) -> Mapping[str, Mapping[str, Any]]:
     """group -> name -> config, with interpolations as they are written. Raises ValueError for a name given twice."""
     presets: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.yaml")):
-        table = cast(dict[str, dict[str, Any]], OmegaConf.to_container(OmegaConf.load(path), resolve=False))
+        table = cast(dict[str, dict[str, Any]], plain_yaml(path))
         for group, rows in table.items():
             known = presets.setdefault(group, {})
             if twice := known.keys() & rows.keys():

@@ -25,7 +25,13 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from nonmember.config.choices import config_directory, presets_directory, sweeps_directory
-from nonmember.config.hydra_compat import cells_of_grid, checked_options, interpolations, shared_files
+from nonmember.config.hydra_compat import (
+    cells_of_grid,
+    checked_options,
+    interpolations,
+    read_yaml_by_libyaml,
+    shared_files,
+)
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
@@ -238,6 +244,7 @@ def number_seen(num_documents: int, rate: float) -> int:
 
 def register() -> None:
     """Make the schemas and resolvers known to Hydra, before anything is composed."""
+    read_yaml_by_libyaml()
     store = ConfigStore.instance()
     for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
         name = f"{schema.__name__.removesuffix('Config').lower()}_schema"

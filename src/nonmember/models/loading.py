@@ -253,6 +253,10 @@ def _files_of(path: str, revision: str | None) -> Path:
     return folder
 
 
+def is_adapter(spec: Pretrained) -> bool:
+    return _base_of(spec) is not None
+
+
 def _base_of(spec: Pretrained) -> str | None:
     """What an adapter is put on; None where the path is that of a whole model."""
     if Path(spec.path).is_dir():

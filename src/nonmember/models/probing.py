@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
 FORMAT = 1  # raise it when models are probed otherwise: they are then probed again
+KIND = "probes"  # of the store
 SHORT, SHORTEST = (3, 6), 4  # tokens of a text and of the longer one beside it; of the longer one at least
 LONGEST = 300  # tokens of the longer one, where the model is so small
 OPERATIONS = 1e9  # that a longer text may take; about .05 s
@@ -51,16 +52,25 @@ class Outcome:
 
 def require_probed(builder: Builder, spec: ModelSpec, loaded: LoadedModel) -> LoadedModel:
     """The loaded model, which is probed unless that is on record for its key. Raises ValueError as `probe` does."""
-    key = {"format": FORMAT, "transformers": transformers.__version__, "probed": spec.key(builder)}
 
     def make(_: object) -> dict[str, Any]:
         try:
-            return asdict(probe(loaded.model))
+            return asdict(probe(loaded.model)) | {"num_parameters": loaded.num_parameters}
         except ValueError as error:
             raise ValueError(f"{spec.readable} cannot be used: {error}") from error
 
-    builder.store.get_or_make("probes", spec.readable, key, make)
+    builder.store.get_or_make(KIND, spec.readable, _key(builder, spec), make)
     return loaded
+
+
+def recorded_parameters(builder: Builder, spec: ModelSpec) -> int | None:
+    """How many parameters it had when it was probed: loading a large model to count them takes minutes."""
+    entry = builder.store.find(KIND, spec.readable, _key(builder, spec))
+    return None if entry is None else entry.facts.get("num_parameters")
+
+
+def _key(builder: Builder, spec: ModelSpec) -> dict[str, Any]:
+    return {"format": FORMAT, "transformers": transformers.__version__, "probed": spec.key(builder)}
 
 
 def probe(model: Any) -> Outcome:

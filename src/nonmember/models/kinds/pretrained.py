@@ -116,6 +116,16 @@ class Pretrained(ModelSpec):
     def weights(self, builder: Builder) -> LoadedModel:
         return self._load(builder, merged=self.quantization == "none")
 
+    def num_parameters(self, builder: Builder) -> int:
+        if self.gguf:
+            return self.gguf.num_parameters(builder)
+        from nonmember.models.loading import is_adapter
+        from nonmember.models.probing import recorded_parameters
+
+        # An adapter is loaded beside its base or merged with it, of which not both have been counted.
+        recorded = None if is_adapter(self) else recorded_parameters(builder, self)
+        return builder.get(self).num_parameters if recorded is None else recorded
+
     def _load(self, builder: Builder, *, merged: bool) -> LoadedModel:
         if self.gguf:
             return self.gguf.weights(builder)
@@ -272,6 +282,9 @@ class Gguf(ModelSpec):
 
     def weights(self, builder: Builder) -> LoadedModel:
         return self._as_folder(builder).weights(builder)
+
+    def num_parameters(self, builder: Builder) -> int:
+        return self._as_folder(builder).num_parameters(builder)
 
     def load_tokenizer(self, builder: Builder) -> Any:
         return self._as_folder(builder).load_tokenizer(builder)
