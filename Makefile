@@ -87,7 +87,7 @@ coverage: $(READY)  ## lines and branches that the fast tests reach, HTML in out
 	$(BIN)/python -m pytest $(WORKERS) --cov --cov-report=term:skip-covered --cov-report=html:outputs/coverage
 
 check: $(READY)  ## lint, format, types
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/mypy benchmarks
 
 docs: $(VENV)/.docs  ## the documentation, strictly: outputs/site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --fresh-env --quiet docs outputs/site

@@ -15,7 +15,6 @@ as there are bases. Each base is then read with what the others say; those rates
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,4 +147,4 @@ def write(panel: Path, written: Path, found: Between, num_audits: int, bases: Se
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

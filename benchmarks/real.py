@@ -67,7 +67,8 @@ def settings() -> Compute:
     register()
     with initialize_config_dir(str(config_directory()), version_base=None):
         config = compose("audit", overrides=["world=smollm", "method=prism"])
-    return instantiate(config.trainer, _convert_="all")  # type: ignore[no-any-return]
+    compute: Compute = instantiate(config.trainer, _convert_="all")
+    return compute
 
 
 def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ Losses = Callable[[Sequence[str]], Sequence[float]]
 
 @functools.cache
 def texts() -> list[str]:
-    documents = LibraryDocs(("scipy",)).build(None).documents  # type: ignore[arg-type]
+    documents = LibraryDocs(("scipy",)).build(None).documents
     words = (document.text.split() for document in documents)
     long = [
         " ".join(item[: NUM_WORDS[0] + len(item) % (NUM_WORDS[1] - NUM_WORDS[0])])
@@ -236,7 +236,7 @@ def measured(name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int)
     for repeat in range(repeats):
         turned = texts[repeat + 1 :] + texts[: repeat + 1]  # another corpus, of which nothing is in the store
         for label, losses in contestants.items():
-            taken[label].append(peak_of(lambda losses=losses, turned=turned: losses(turned)))  # type: ignore[misc]
+            taken[label].append(peak_of(lambda losses=losses, turned=turned: losses(turned)))
     rows = {label: _row([item[0] for item in found], found, num_tokens) for label, found in taken.items()}
     best = max((label for label in rows if label.endswith(" tokens")), key=lambda label: rows[label]["best"])
     peers = [label for label in rows if label in ("mink-plus-plus", "mimir", "lm-eval")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from nonmember.artifacts import Builder
 from nonmember.audits.keys import settings_of_method
-from nonmember.audits.measuring import MeasuredGroup
+from nonmember.audits.measuring import MeasuredGroup, rows_of_answers
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.audits.warnings import warnings_about
 from nonmember.lookup.base import NGRAM
@@ -140,7 +140,7 @@ def answer_rows(audit: Audit, measured: Mapping[str, MeasuredGroup], builder: Bu
     """What the models answered, where the method asks any: also about documents that could not be scored for it."""
     for group, item in measured.items():
         for name, values in item.values.items():
-            yield from answers.rows_of(group, name, audit.groups[group].measured[name], values, builder)
+            yield from rows_of_answers(group, name, audit.groups[group].measured[name], values, builder)
 
 
 def _dropped(audit: Audit, builder: Builder) -> dict[str, int]:

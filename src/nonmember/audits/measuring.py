@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nonmember.artifacts import Builder
-from nonmember.endpoints import AskedDocuments
+from nonmember.endpoints import Answer, AskedDocuments
 from nonmember.methods import DocumentGroup, ScoredDocuments
+from nonmember.methods.asked import kind_of
 from nonmember.methods.base import Exclusion
 from nonmember.models import ModelSpec
+from nonmember.observations import Measurement, Scored
 from nonmember.observations.base import Measured
 from nonmember.records import Corpus, Embeddings
-from nonmember.scores import DocumentScores
+from nonmember.results.answers import PROBABILITY, Row
+from nonmember.scores import AnswerProbability, DocumentScores
 
 NO_COUNTERPART = "no text of this document to compare with"
 
@@ -98,3 +103,64 @@ def join(corpus: Corpus, values_of: Mapping[str, DocumentScores | Embeddings]) -
         answers=answers,
         excluded=excluded,
     )
+
+
+def rows_of_answers(
+    group: str, name: str, measurement: Measurement, values: DocumentScores | Embeddings, builder: Builder
+) -> Iterator[Row]:
+    """A row per answer to a measurement that asks; none for any other."""
+    if isinstance(values, AskedDocuments):
+        yield from _of_texts(group, name, values)
+    elif isinstance(measurement, Scored) and isinstance(measurement.score, AnswerProbability):
+        assert isinstance(values, DocumentScores)
+        yield from _of_probabilities(group, name, builder.get(measurement.corpus), measurement.score, values)
+
+
+def _of_texts(group: str, measurement: str, asked: AskedDocuments) -> Iterator[Row]:
+    """A row per answer in text. kind: right, wrong, unreadable, empty or refused.   read: the answer as it was
+    understood.   prompt: what was asked, before any chat template.   has_thoughts: of the model, which are left out."""
+    for answer in itertools.chain.from_iterable(asked.answers):
+        yield {
+            "group": group,
+            "measurement": measurement,
+            "doc_id": answer.request.doc_id,
+            "question": answer.request.name,
+            "prompt": answer.request.as_text,
+            "expected": answer.request.expected,
+            "answer": answer.completion.text,
+            "kind": _kind(answer),
+            "correct": answer.parsed.correct,
+            "read": answer.parsed.read,
+            "reason": answer.completion.reason,
+            "has_thoughts": answer.completion.has_thoughts,
+            "finish_reason": answer.completion.finish_reason,
+            "model": answer.completion.served_model,
+            "date": answer.completion.date,
+        }
+
+
+def _kind(answer: Answer) -> str:
+    kind = kind_of(answer)
+    return kind if kind != "answered" else "right" if answer.parsed.correct else "wrong"
+
+
+def _of_probabilities(
+    group: str, measurement: str, corpus: Corpus, asked: AnswerProbability, scores: DocumentScores
+) -> Iterator[Row]:
+    """A row per document of which the probability of one answer was measured; no such answer is right or wrong.
+    corpus: what was asked about."""
+    instruction = asked.question.instruction
+    text_of = {document.doc_id: document.text for document in corpus.documents}
+    for doc_id, value in zip(scores.doc_ids, scores.values, strict=True):
+        if math.isfinite(value):
+            yield {
+                "group": group,
+                "measurement": measurement,
+                "doc_id": doc_id,
+                "question": measurement,
+                "prompt": "\n\n".join(filter(None, (instruction, asked.question.request(text_of[doc_id])))),
+                "answer": asked.answer,
+                "kind": PROBABILITY,
+                "probability": float(value),
+                "correct": None,
+            }

@@ -6,20 +6,12 @@ Prompts hold the documents' text, so the file stays on this machine; trackers ge
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-from nonmember.artifacts import Builder
-from nonmember.endpoints import Answer, AskedDocuments
-from nonmember.methods.asked import kind_of
-from nonmember.observations import Measurement, Scored
-from nonmember.records import Corpus, Embeddings
-from nonmember.scores import AnswerProbability, DocumentScores
 
 ANSWERS = "answers.jsonl"
 UNUSABLE = {"unreadable": "cannot be read", "empty": "are empty", "refused": "were refused"}
@@ -30,67 +22,6 @@ _EXAMPLES = re.compile(r", such as .* \(all: answers\.jsonl\)\.$", re.DOTALL)
 LONGEST_EXAMPLE = 80  # characters
 
 Row = Mapping[str, Any]
-
-
-def rows_of(
-    group: str, name: str, measurement: Measurement, values: DocumentScores | Embeddings, builder: Builder
-) -> Iterator[Row]:
-    """A row per answer to a measurement that asks; none for any other."""
-    if isinstance(values, AskedDocuments):
-        yield from _of_texts(group, name, values)
-    elif isinstance(measurement, Scored) and isinstance(measurement.score, AnswerProbability):
-        assert isinstance(values, DocumentScores)
-        yield from _of_probabilities(group, name, builder.get(measurement.corpus), measurement.score, values)
-
-
-def _of_texts(group: str, measurement: str, asked: AskedDocuments) -> Iterator[Row]:
-    """A row per answer in text. kind: right, wrong, unreadable, empty or refused.   read: the answer as it was
-    understood.   prompt: what was asked, before any chat template.   has_thoughts: of the model, which are left out."""
-    for answer in (answer for answers in asked.answers for answer in answers):
-        yield {
-            "group": group,
-            "measurement": measurement,
-            "doc_id": answer.request.doc_id,
-            "question": answer.request.name,
-            "prompt": answer.request.as_text,
-            "expected": answer.request.expected,
-            "answer": answer.completion.text,
-            "kind": _kind(answer),
-            "correct": answer.parsed.correct,
-            "read": answer.parsed.read,
-            "reason": answer.completion.reason,
-            "has_thoughts": answer.completion.has_thoughts,
-            "finish_reason": answer.completion.finish_reason,
-            "model": answer.completion.served_model,
-            "date": answer.completion.date,
-        }
-
-
-def _kind(answer: Answer) -> str:
-    kind = kind_of(answer)
-    return kind if kind != "answered" else "right" if answer.parsed.correct else "wrong"
-
-
-def _of_probabilities(
-    group: str, measurement: str, corpus: Corpus, asked: AnswerProbability, scores: DocumentScores
-) -> Iterator[Row]:
-    """A row per document of which the probability of one answer was measured; no such answer is right or wrong.
-    corpus: what was asked about."""
-    instruction = asked.question.instruction
-    text_of = {document.doc_id: document.text for document in corpus.documents}
-    for doc_id, value in zip(scores.doc_ids, scores.values, strict=True):
-        if math.isfinite(value):
-            yield {
-                "group": group,
-                "measurement": measurement,
-                "doc_id": doc_id,
-                "question": measurement,
-                "prompt": "\n\n".join(filter(None, (instruction, asked.question.request(text_of[doc_id])))),
-                "answer": asked.answer,
-                "kind": PROBABILITY,
-                "probability": float(value),
-                "correct": None,
-            }
 
 
 def warnings_about(rows: Iterable[Row]) -> list[str]:
