@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import os
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -326,9 +326,8 @@ def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Ite
             if not isinstance(defaults, _Files):
                 return merge(self, defaults, repo)
             if defaults.merged is None:
-                defaults.merged = pickle.dumps(merge(self, defaults, repo))
-            merged: DictConfig = pickle.loads(defaults.merged)  # noqa: S301 (written above)
-            return merged
+                defaults.merged = merge(self, defaults, repo)
+            return copy.deepcopy(defaults.merged)
 
         return merged_once
 
@@ -341,10 +340,9 @@ def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Ite
 
 
 class _Files(list[ResultDefault]):
-    """The files of a config, and once it was requested their merged content, pickled: reading that takes a seventh of
-    the time of OmegaConf's copy."""
+    """The files of a config, and their merged content once it was requested."""
 
-    merged: bytes | None = None
+    merged: DictConfig | None = None
 
 
 class Interpolations:
