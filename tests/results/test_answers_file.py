@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from nonmember.audits.measuring import rows_of_answers
 from nonmember.endpoints import Answer, AskedDocuments, Completion, ParsedAnswer, Request
 from nonmember.results import answers
 
@@ -29,7 +30,7 @@ ASKED = AskedDocuments(
 
 
 def test_every_answer_has_a_row_and_warnings_have_examples(tmp_path):
-    rows = list(answers.rows_of("suspect", "decop", None, ASKED, None))
+    rows = list(rows_of_answers("suspect", "decop", None, ASKED, None))
     answers.write(rows, tmp_path)
     written = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert [row["kind"] for row in written] == ["right", "wrong", "unreadable", "unreadable", "empty", "unreadable"]
