@@ -43,14 +43,17 @@ def main() -> None:
     if unknown := set(names) - published_sweeps() - {ALL}:
         raise ValueError(f"There is no sweep {min(unknown)}; see nonmember list sweeps.")
     register()
+    left_out: list[str] | None = None
     if ALL in names:
         from nonmember.config.grid import sweeps_for
+
+        left_out = []
 
         world = world or WORLD_OF_ALL
         names = sweeps_for(world)
         overrides = [f"world={world}", *(word for word in overrides if not word.startswith("world="))]
     today = date.fromisoformat(given.on) if given.on else date.today()
-    cells = list(checked(names, overrides, machine, today))
+    cells = list(checked(names, overrides, machine, today, left_out))
     if given.hub:
         cells = [cell for cell in cells if cell.checked.hub]
     if given.csv:
@@ -59,10 +62,22 @@ def main() -> None:
         command = shlex.join(["nonmember", "check", *sys.argv[1:]])
         Path(given.markdown).write_text(markdown(cells, machine, today, command), encoding="utf-8")
     show(cells, machine)
+    if left_out:
+        sys.stdout.write(f"Left out, as world={world} has not all that they go over: {', '.join(left_out)}.\n")
 
 
-def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, today: date) -> Iterator[CheckedCell]:
-    """Every cell of the sweeps, in their order. today: services that were retired before it are."""
+def checked(
+    names: Sequence[str], overrides: Sequence[str], machine: Machine, today: date, left_out: list[str] | None = None
+) -> Iterator[CheckedCell]:
+    """Every cell of the sweeps, in their order.
+
+    Args:
+        today: services that were retired before it are.
+        left_out: gets the sweeps that go over axes or options that the chosen world has not; without it they raise.
+    """
+    from hydra.errors import MissingConfigException
+    from omegaconf.errors import InterpolationKeyError
+
     from nonmember.config.feasible import check_cell
     from nonmember.config.grid import cells_of
     from nonmember.feasibility.table import CheckedCell
@@ -72,17 +87,18 @@ def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, to
     trainer = [] if is_given else [f"trainer={machine.device.lower()}"]
     with Stage("checking", len(names), "sweeps") as stage:
         for name in names:
-            numbered = []
-            for cell in cells_of(name, [*overrides, *trainer]):
-                numbered.append(
-                    (
-                        cell.number,
-                        CheckedCell(
-                            name, " ".join(cell.words), check_cell(cell.config, machine, today, is_open=cell.is_open)
-                        ),
-                    )
-                )
-            yield from (cell for _, cell in sorted(numbered, key=lambda item: item[0]))
+            try:
+                numbered = [
+                    (item.number, " ".join(item.words), check_cell(item.config, machine, today, is_open=item.is_open))
+                    for item in cells_of(name, [*overrides, *trainer])
+                ]
+            except (MissingConfigException, InterpolationKeyError):
+                if left_out is None:
+                    raise
+                left_out.append(name)
+                numbered = []
+            for _, words, cell in sorted(numbered, key=lambda item: item[0]):
+                yield CheckedCell(name, words, cell)
             stage.advance()
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import errno
+import functools
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -27,6 +29,7 @@ from omegaconf.errors import (
 
 from nonmember.checks import hidden
 from nonmember.config.choices import config_directory, descriptions, groups
+from nonmember.config.hydra_compat import plain_yaml
 from nonmember.config.words import for_shell, override
 from nonmember.runtime.processes import of_a_group
 
@@ -145,17 +148,21 @@ def _as_text(word: str) -> str:
 
 def _of_a_world(key: str) -> str:
     """What a sweep, a preset or a model of one world finds missing in another."""
-    wanted = re.compile(rf"^{key.partition('.')[0]}:", re.MULTILINE)
     folder = config_directory() / "world"
-    worlds = []
-    for path in sorted(folder.glob("*.yaml")):
-        text = path.read_text(encoding="utf-8")
-        bases = [folder / f"{base}.yaml" for base in re.findall(r"(base/\w+)@_here_", text)]
-        if any(wanted.search(base.read_text(encoding="utf-8")) for base in (path, *bases)):
-            worlds.append(path.stem)
+    worlds = [path.stem for path in sorted(folder.glob("*.yaml")) if _has(path, key.split("."))]
     choice = " or ".join(f"world={name}" for name in worlds)
     return (
         f"This needs world.{key}, which the chosen world does not have: add {choice or 'another world'} to the command."
+    )
+
+
+def _has(path: Path, keys: Sequence[str]) -> bool:
+    """Whether a world sets a key, or one that it builds on does."""
+    content = plain_yaml(path)
+    value = functools.reduce(lambda node, key: node.get(key) if isinstance(node, dict) else None, keys, content)
+    bases = [item.partition("@")[0] for item in content.get("defaults", ()) if isinstance(item, str)]
+    return value not in (None, "???") or any(
+        _has(path.parent / f"{base}.yaml", keys) for base in bases if base != "_self_"
     )
 
 

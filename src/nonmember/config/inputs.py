@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -18,8 +18,10 @@ from nonmember.tracking.trackers import Loggings
 def check_settings(config: DictConfig) -> None:
     """Raise ValueError for settings of the commands that cannot be. The trainer's own class and callbacks are left for
     later: they need Lightning."""
-    trainer = OmegaConf.to_container(config.trainer, resolve=True, throw_on_missing=True)
-    instantiate({**cast(dict[str, Any], trainer), "make_trainer": None, "callbacks": None})
+    light = OmegaConf.masked_copy(config, "trainer")
+    for name in ("make_trainer", "callbacks"):
+        OmegaConf.update(light, f"trainer.{name}", None, merge=False)
+    instantiate(light.trainer)
     if "asking" in config:
         build(config.asking)
     if "logger" in config:
