@@ -236,7 +236,7 @@ def test_models_are_named_for_people():
         readable("control-8x50%-2/distilled/2") == "control that read 50% of it 8 times, seed 2: distilled reference: 2"
     )
     assert readable("control-0x-related-8x-1-3") == "control that did not read it, related text 8 times, seed 1-3"
-    assert readable("target/loss") == "target: loss"
+    assert readable("target/loss") == "target: log-likelihood"
 
 
 def test_axes_fit_what_is_drawn():

@@ -109,7 +109,7 @@ def gates(result: AuditResult) -> Table | None:
         )
         for item in gates_of(result)
     ]
-    return Table(("gate", "", "measured", "must be", "guards against"), rows, "gates") if rows else None
+    return Table(("gate", "", "measured", "must be", "guards against"), rows, "gates cards") if rows else None
 
 
 def parts(result: AuditResult) -> Table | None:
@@ -118,13 +118,14 @@ def parts(result: AuditResult) -> Table | None:
     if not isinstance(found, list) or not isinstance(families, Mapping):
         return None
     rows = [tuple(_part(item, families)) for item in found if isinstance(item, Mapping)]
-    return Table(("method", "verdict", "p of not read (Holm)", "p of read (Holm)", "result"), rows) if rows else None
+    columns = ("method", "verdict", "p for not used (Holm)", "p for used (Holm)", "result")
+    return Table(columns, rows, "parts cards") if rows else None
 
 
 def _part(one: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
     name = str(one["method"])
     yield name
-    yield str(one.get("verdict", f"left out: {one.get('left_out')}")).replace("_", " ")
+    yield str(one["verdict"]).replace("_", " ") if "verdict" in one else f"left out: {one.get('left_out')}"
     for claim in ("non_membership", "membership"):
         family = families.get(claim, {"parts": {}, "holm": {}})
         own = family["parts"].get(name)
@@ -174,17 +175,18 @@ def looked_up(result: AuditResult) -> Table | None:
     return Table(columns, rows)
 
 
+READABLE = {"distilled": "distilled reference", "loss": "log-likelihood"}  # loss: its sign is a score's
 CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
 
 
 def readable(role: str) -> str:
-    """The role of a model, or a column of its scores, for people: "control that read it 8 times, seed 1: loss"."""
+    """The role of a model, or a column of its scores, for people: "control that read it 8 times, seed 1: log-likelihood"."""
     return ": ".join(_readable(part) for part in role.split("/"))
 
 
 def _readable(part: str) -> str:
-    if part == "distilled":
-        return "distilled reference"
+    if part in READABLE:
+        return READABLE[part]
     if (found := CONTROL.fullmatch(part)) is None:
         return part.replace("_", " ")
     times, share, related, seed = found.groups()
@@ -202,7 +204,7 @@ def _times(number: str) -> str:
 
 def documents(evidence: Evidence, texts: Texts | None) -> Documents | None:
     """A row per document: id, group, scores; the first words only where the texts are given."""
-    if not evidence.doc_ids:
+    if not evidence.doc_ids or not (evidence.columns or texts):
         return None
     names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
     columns = ["document", *(["group"] if several else []), *map(readable, names)]
@@ -247,7 +249,7 @@ def exclusions(result: AuditResult) -> Table | None:
         ids = [doc_id for doc_id, why in excluded if why == reason]
         more = f" and {number - MAX_LISTED:,} more" if number > MAX_LISTED else ""
         left.append((reason, f"{number:,}", f"{', '.join(ids[:MAX_LISTED])}{more}"))
-    return Table(("reason", "documents", "which"), left, "facts") if left else None
+    return Table(("reason", "documents", "which"), left) if left else None
 
 
 # Everything else ------------------------------------------------------------------------------------------------------
@@ -256,7 +258,7 @@ def exclusions(result: AuditResult) -> Table | None:
 def facts(values: Mapping[str, Any]) -> Table | None:
     """Dotted names and plain values; long lists by their number of entries."""
     rows = list(_flat(values))
-    return Table(("name", "value"), rows, "facts") if rows else None
+    return Table(("name", "value"), rows) if rows else None
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
