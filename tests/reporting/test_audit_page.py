@@ -51,7 +51,7 @@ KINDS = {
         "Shards under the reference, which has not read it",
     ),
     "decop": (columns("decop", groups=TWO), {}, "Answers"),
-    "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "loss: before tuning less after"),
+    "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "log-likelihood: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
     "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "Target less reference"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),

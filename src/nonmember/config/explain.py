@@ -129,7 +129,9 @@ def _explained(error: BaseException) -> str:
         return f"Hydra cannot work with these settings: {_flat(str(error)) or line}. Correct those of hydra.*."
     if type(error).__name__ in ALONE:
         return f"The processes of this run did not find one another ({_flat(str(error)).rstrip('.')}): {of_a_group()}."
-    return (_flat(str(error)) or type(error).__name__) + (OPTUNA if "module 'optuna' is installed" in str(error) else "")
+    return (_flat(str(error)) or type(error).__name__) + (
+        OPTUNA if "module 'optuna' is installed" in str(error) else ""
+    )
 
 
 def _of_a_word(word: str) -> str:

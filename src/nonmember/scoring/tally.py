@@ -116,7 +116,9 @@ class Tally:
                 self.cut,
             )
         elif self.longest is not None:
-            log.info("No document is cut: the longest has %s tokens, the limit is %s.", f"{self.longest:,}", f"{limit:,}")
+            log.info(
+                "No document is cut: the longest has %s tokens, the limit is %s.", f"{self.longest:,}", f"{limit:,}"
+            )
         for (reason, names), sample in self.without.items():
             some = "1 document has" if sample.number == 1 else f"{sample.number:,} documents have"
             log.warning("%s no %s: %s (%s).", some, ", ".join(names), reason, sample)

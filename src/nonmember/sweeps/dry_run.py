@@ -119,7 +119,8 @@ def _about_order(plan: SweepPlan, work: Work) -> Iterable[str]:
     if len(shared) > MOST_LISTED:
         yield f"  and {len(shared) - MOST_LISTED} more"
     if others := len(order) - len(shared):
-        yield f"{'Then the' if shared else 'The'} audits, with {others} artifact{'s' if others > 1 else ''} of their own."
+        noun = "artifact" if others == 1 else "artifacts"
+        yield f"{'Then the' if shared else 'The'} audits, with {others} {noun} of their own."
 
 
 def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
@@ -152,8 +153,8 @@ def _about_assumptions(work: Work) -> Iterable[str]:
     if number := sum(cost.is_assumed for cost in work.costs.values()):
         device = "GPU" if assumed.device == "cuda" else "CPU"
         yield (
-            f"For {number} of them nothing similar was made on this machine; their time is assumed: tokens times parameters, "
-            f"at {_short(assumed.operations_a_second)}FLOP a second, half of what its {device} reaches."
+            f"For {number} of them nothing similar was made on this machine; their time is assumed: tokens times "
+            f"parameters, at {_short(assumed.operations_a_second)}FLOP a second, half of what its {device} reaches."
         )
     if needs := [cost.memory for cost in work.costs.values() if cost.memory is not None]:
         yield f"Memory: up to {_short(max(needs))}B at a time, of {_short(assumed.memory)}B on this machine."

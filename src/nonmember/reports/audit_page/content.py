@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nonmember.records.groups import SUSPECT
+from nonmember.records import FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
@@ -25,6 +26,7 @@ MAX_COLUMNS = 6
 MAX_LISTED = 24  # entries of a list among the details
 FIRST_WORDS = 14
 FAILED = "FAILED"
+GROUPS = {HELDOUT: "held-out"}  # as printed
 DIGITS = 4  # of the documents' scores
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -208,16 +210,24 @@ def documents(evidence: Evidence, texts: Texts | None) -> Documents | None:
         return None
     names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
     columns = ["document", *(["group"] if several else []), *map(readable, names)]
-    scores = [
-        [round(value, DIGITS) if math.isfinite(value) else None for value in evidence.columns[name].tolist()]
-        for name in names
-    ]
+    scores = [_rounded(evidence.columns[name]) for name in names]
     rows: list[tuple[str | float | None, ...]] = []
     for index, (doc_id, group) in enumerate(zip(evidence.doc_ids[:MAX_DOCUMENTS], evidence.groups, strict=False)):
         words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
-        rows.append((doc_id, *([group] if several else []), *(column[index] for column in scores), *words))
+        rows.append(
+            (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *words)
+        )
     columns += ["first words"] if texts is not None else []
     return Documents(columns, rows, _left_out(evidence, len(rows), len(names)))
+
+
+def _rounded(values: FloatArray) -> list[float | None]:
+    """None where undefined; as whole numbers where all are, as of tokens."""
+    is_count = bool(np.all(np.mod(values[np.isfinite(values)], 1) == 0))
+    return [
+        (int(value) if is_count else round(value, DIGITS)) if math.isfinite(value) else None
+        for value in values.tolist()
+    ]
 
 
 def _first_words(text: str) -> str:
