@@ -182,7 +182,7 @@ CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\
 
 
 def readable(role: str) -> str:
-    """The role of a model, or a column of its scores, for people: "control that read it twice, seed 1: log-likelihood"."""
+    """A model's role, or a column of its scores, for people: "control that read it twice, seed 1: log-likelihood"."""
     return ": ".join(_readable(part) for part in role.split("/"))
 
 
