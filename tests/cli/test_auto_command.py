@@ -91,7 +91,7 @@ def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(aut
 
     def run_by_auto(*more):
         said, _ = auto(*more, "data.path=file.jsonl", "method.max_models=0", "dry_run=true")
-        return said.out.partition("method=auto: to be run ")[2].partition(".")[0].split(", ")
+        return said.out.partition("method=auto runs ")[2].partition(".")[0].split(", ")
 
     assert "order" in (parts := run_by_auto("data=ordered"))
     assert "sampled_completion" not in parts, "weights say more than what the target can be made to write, in less time"
@@ -101,9 +101,9 @@ def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(aut
 def test_a_dry_run_counts_the_parts(auto):
     said, folder = auto("method.methods=[prism,llm_di,order]", "method.max_models=0", "dry_run=true")
     assert (said.status, folder) == (0, None), said.err
-    assert "method=auto: to be run blind, llm_di." in said.out
-    assert "prism is not: over the budget (max_models 0; with it 1)" in said.out
-    assert "order is not: " in said.out
+    assert "method=auto runs blind, llm_di." in said.out
+    assert "without prism: over the budget (max_models 0; with it 1)" in said.out
+    assert "without order: " in said.out
     assert "models" not in said.out.split("Audits: 1;")[0].replace("models trained", ""), "no distilled reference"
     none, _ = auto("method.methods=[prism]", "method.max_models=0", "dry_run=true")
     assert none.status == 1

@@ -45,7 +45,7 @@ def test_a_row_per_document_or_a_reason(score, make_model, texts, tmp_path):
     np.testing.assert_allclose(table["min_k"].to_numpy(), table["log_likelihood"].to_numpy(), rtol=1e-12)
     assert table["reason"].to_pylist()[:40] == [None] * 40
     assert "fewer than two tokens" in table["reason"][40].as_py()
-    assert "1 documents have no log_likelihood, neg_perplexity, zlib" in said.out
+    assert "1 document has no log_likelihood, neg_perplexity, zlib" in said.out
     assert "41 read, 41 kept, 0 dropped" in said.out
 
 

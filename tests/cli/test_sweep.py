@@ -341,8 +341,8 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
     rows = rows_in(planned.out)
     assert rows["models"] == ["2", "0", "2"]
     assert rows["observations"] == ["4", "0", "4"]
-    assert "Audits: 2; with a result 0, to be run 2." in planned.out
-    assert "Nothing like 6 of them was made on this machine; their time is assumed" in planned.out
+    assert "Audits: 2; 0 with a result, 2 to be run." in planned.out
+    assert "For 6 of them nothing similar was made on this machine; their time is assumed" in planned.out
     assert "?" not in planned.out, "time and disk are told of one's own models too"
     assert "Memory: up to " in planned.out
     assert not list(tmp_path.rglob("sidecar.json"))
@@ -350,13 +350,13 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
 
     assert nonmember(command, *arguments, "method.distillation.lambda_=0.3").status == 0
     again = nonmember(command, "-m", *arguments, *grid, "dry_run=true")
-    assert "Audits: 2; with a result 1, to be run 1." in again.out
+    assert "Audits: 2; 1 with a result, 1 to be run." in again.out
     rows = rows_in(again.out)
     assert (rows["models"], rows["observations"]) == (["1", "0", "1"], ["3", "2", "1"])
     assert "by past runs on this machine" in again.out
 
     item = nonmember(command, *arguments, "method.distillation.lambda_=0.5", "dry_run=true")
-    assert "Audits: 1; with a result 0" in item.out
+    assert "Audits: 1; 0 with a result" in item.out
     (result,) = (tmp_path / "outputs" / "audits" / "dry").glob("*/result.json")
     assert AuditResult.load(result).question.settings["distillation"]["lambda_"] == 0.3
     assert list(result.parents[1].iterdir()) == [result.parent], "no folder of what was only told"

@@ -51,7 +51,7 @@ KINDS = {
         "Shards under the reference, which has not read it",
     ),
     "decop": (columns("decop", groups=TWO), {}, "Answers"),
-    "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "loss: before tuning less after"),
+    "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "log-likelihood: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
     "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "Target less reference"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),
@@ -236,7 +236,7 @@ def test_models_are_named_for_people():
         readable("control-8x50%-2/distilled/2") == "control that read 50% of it 8 times, seed 2: distilled reference: 2"
     )
     assert readable("control-0x-related-8x-1-3") == "control that did not read it, related text 8 times, seed 1-3"
-    assert readable("target/loss") == "target: loss"
+    assert readable("target/loss") == "target: log-likelihood"
 
 
 def test_axes_fit_what_is_drawn():

@@ -92,7 +92,7 @@ def audit(
                 cell, builder = cell_of(config, folder), ready(builder_of(config), inputs)
             except IncompleteQuestion as error:
                 raise ValueError(
-                    f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))}."
+                    f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))} to nm.audit."
                 ) from None
             joins = is_auto(config)
             asked = config.copy()

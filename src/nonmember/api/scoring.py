@@ -121,7 +121,9 @@ def score(
             try:
                 scoring, builder, export = scoring_of(config), ready(builder_of(config), inputs), config.export
             except NotGiven as error:
-                raise ValueError(f"score needs more; pass {', '.join(map(_keyword, error.keys))}.") from None
+                raise ValueError(
+                    f"An argument is missing; pass {', '.join(map(_keyword, error.keys))} to nm.score."
+                ) from None
         from nonmember.scoring.write import write_scores
 
         path = write_scores(scoring, builder, folder, export)

@@ -89,7 +89,7 @@ def _states(paper: Report, overrides: Sequence[str], audits: Path) -> dict[str, 
 
     register()
     machine, names = Machine.here(), list(dict.fromkeys(sweeps[0] for sweeps in paper.sweeps.values()))
-    with Stage("looking at sweeps", len(names), "sweeps") as stage:
+    with Stage("looking at sweeps", len(names), "sweeps", covers=True) as stage:
         states = {}
         for name in names:
             states[name] = _state(name, overrides, audits, machine)

@@ -56,20 +56,22 @@ def show(path: Path) -> None:
 
 def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, names: list[str]) -> None:
     """As many scores as fit into the width."""
+    from rich import box
     from rich.table import Table
 
     from nonmember.runtime.terminal import for_rich
 
     cells = {name: [_number(row[name]) for row in rows] for name in names}
-    widths = {name: max(map(len, [name, *cells[name]])) + 3 for name in names}
-    fit, width = [], LONGEST_ID + 15
+    widths = {name: max(map(len, [name, *cells[name]])) + 2 for name in names}
+    longest = max((len(row["doc_id"]) for row in rows), default=0)
+    fit, width = [], max(len("doc_id"), min(longest, LONGEST_ID)) + 2 + len("tokens") + 4
     for name in names:
         if (width := width + widths[name]) > console.width:
             break
         fit.append(name)
     more = f"; {len(names) - len(fit)} more scores in the table" if len(fit) < len(names) else ""
     console.print(f"{len(rows)} of {num_documents:,} documents{more}; higher = more likely a member:", highlight=False)
-    table = Table()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("doc_id", no_wrap=True, max_width=LONGEST_ID)
     for name in (*fit, "tokens"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -79,12 +81,14 @@ def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, na
 
 
 def _show_summary(console: Any, scores: Any) -> None:
+    from rich import box
     from rich.table import Table
 
     console.print("All documents:")
-    table = Table("score")
-    for name in ("scored", "lowest", "median", "highest", "mean", "standard deviation"):
-        table.add_column(name, justify="right", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))  # fits 80 columns
+    table.add_column("score", no_wrap=True)
+    for name in ("scored", "lowest", "median", "highest", "mean", "std. dev."):
+        table.add_column(name, justify="right", no_wrap=True)
     for name, values in scores.items():
         found = values.dropna()
         numbers = (found.min(), found.median(), found.max(), found.mean(), found.std())

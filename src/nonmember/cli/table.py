@@ -308,19 +308,36 @@ def _decimals(value: float | None, form: str = ".3f") -> str:
 
 def names_of(cells: Sequence[AuditResult | Failure]) -> list[str]:
     """What each audit is about; where that does not tell them apart, what was given for it, in short."""
-    given = [_given(cell) for cell in cells]
-    everywhere = set.intersection(*map(set, given)) if len(given) > 1 else set()
-    differing = [" ".join(part for part in parts if part not in everywhere) for parts in given]
-    subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
     methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]  # a table each
-    repeated = {name for (_, name), number in Counter(zip(methods, subjects, strict=True)).items() if number > 1}
-    told_apart = len(set(zip(methods, differing, strict=True))) == len(cells)
+    tables = methods if len(set(methods) - {""}) > 1 else [""] * len(cells)
+    differing = _differing(tables, [_given(cell) for cell in cells])
+    subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
+    num_named, num_alike = (Counter(zip(methods, labels, strict=True)) for labels in (subjects, differing))
     return [
-        (short if told_apart or isinstance(cell, Failure) else f"{short} {cell.question.cell}".strip())
-        if name in repeated
-        else name
-        for name, short, cell in zip(subjects, differing, cells, strict=True)
+        name
+        if num_named[method, name] == 1
+        else short
+        if num_alike[method, short] == 1 or isinstance(cell, Failure)
+        else f"{short} {cell.question.cell}".strip()
+        for name, short, method, cell in zip(subjects, differing, methods, cells, strict=True)
     ]
+
+
+def _differing(tables: Sequence[str], given: Sequence[Sequence[str]]) -> list[str]:
+    """Of each cell what is given for it and not for all of its table."""
+    by_table: dict[str, list[set[str]]] = {}
+    for table, parts in zip(tables, given, strict=True):
+        by_table.setdefault(table, []).append(set(parts))
+    equal = {table: set.intersection(*sets) if len(sets) > 1 else set() for table, sets in by_table.items()}
+    return [
+        " ".join(_rounded(part) for part in parts if part not in equal[table])
+        for table, parts in zip(tables, given, strict=True)
+    ]
+
+
+def _rounded(setting: str) -> str:
+    """lambda=0.2532 of lambda=0.2532155603031139, as samplers draw numbers."""
+    return re.sub(r"(?<==)-?\d+\.\d{5,}(e[+-]?\d+)?$", lambda number: f"{float(number[0]):.4g}", setting)
 
 
 def _subject(cell: AuditResult | Failure) -> str:

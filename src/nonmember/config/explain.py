@@ -37,6 +37,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
 FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings")  # any key may be added to these
+OPTUNA = " Install Optuna's sweeper: pip install hydra-optuna-sweeper."
 LEADS_BACK = (
     "A config leads back to itself, by a defaults list that names its own file or by ${...}. Correct the file that was "
     "chosen."
@@ -92,7 +93,8 @@ def _explained(error: BaseException) -> str:
     match error:
         case MissingConfigException(missing_cfg_file=str(wanted), options=list(known)):
             group, _, option = wanted.rpartition("/")
-            return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}."
+            install = OPTUNA if wanted == "hydra/sweeper/optuna" else ""
+            return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}.{install}"
         case MissingConfigException(missing_cfg_file=str(wanted)) if not error.options and str(wanted):
             known = [name for rows in descriptions("sweep").values() for name in rows]
             return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` lists all."
@@ -115,7 +117,9 @@ def _explained(error: BaseException) -> str:
             wanted = "To sweep over it, add --multirun. To have it as a list, put it in [ ]."
             return f"{word!r} has several values, between commas. {wanted} {_as_text(word)}"
         case ValidationError() if error.full_key:
-            return f"{error.full_key} cannot be that: {str(error).splitlines()[0]}."
+            reason = str(error).splitlines()[0].rstrip(".")
+            reason = f"expected a list; write {error.full_key}=[...]" if "is not a ListConfig" in reason else reason
+            return f"{error.full_key} cannot be that: {reason}."
         case OverrideParseException():
             return _of_a_word(error.override)
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
@@ -128,7 +132,9 @@ def _explained(error: BaseException) -> str:
         return f"Hydra cannot work with these settings: {_flat(str(error)) or line}. Correct those of hydra.*."
     if type(error).__name__ in ALONE:
         return f"The processes of this run did not find one another ({_flat(str(error)).rstrip('.')}): {of_a_group()}."
-    return _flat(str(error)) or type(error).__name__
+    return (_flat(str(error)) or type(error).__name__) + (
+        OPTUNA if "module 'optuna' is installed" in str(error) else ""
+    )
 
 
 def _of_a_word(word: str) -> str:

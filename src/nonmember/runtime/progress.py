@@ -144,7 +144,8 @@ class Stage:
 
     def _size(self) -> str:
         rest = f", {self._at:,} of them done before" if self._at else ""
-        return f"{self.total:,} {self.unit}{rest}" if self.total is not None else "begun"
+        unit = self.unit.removesuffix("s") if self.total == 1 else self.unit
+        return f"{self.total:,} {unit}{rest}" if self.total is not None else "begun"
 
     def _place(self) -> str:
         """With a comma behind it, since a time follows; empty where nothing is counted."""

@@ -116,6 +116,9 @@ class Tally:
                 self.cut,
             )
         elif self.longest is not None:
-            log.info("None is cut: the longest has %s tokens, and %s are read.", f"{self.longest:,}", f"{limit:,}")
+            log.info(
+                "No document is cut: the longest has %s tokens, the limit is %s.", f"{self.longest:,}", f"{limit:,}"
+            )
         for (reason, names), sample in self.without.items():
-            log.warning("%s documents have no %s: %s (%s).", f"{sample.number:,}", ", ".join(names), reason, sample)
+            some = "1 document has" if sample.number == 1 else f"{sample.number:,} documents have"
+            log.warning("%s no %s: %s (%s).", some, ", ".join(names), reason, sample)

@@ -33,7 +33,8 @@ def show(plan: SweepPlan, work: Work, num_workers: int, console: Console | None 
     console = console if console.is_terminal else Console(file=console.file, width=WIDTH)
     if plan.refused and len(plan.refused) == plan.num_cells:
         _raise_refused(plan)
-    console.print(_table(work))
+    if work.graph.nodes:
+        console.print(_table(work))
     for sentence in (*_about_audits(plan), *_about_order(plan, work), *_about_costs(work, num_workers)):
         console.print(for_rich(sentence), soft_wrap=True, highlight=False)
     console.print("Dry run: nothing was trained, observed or queried.", highlight=False)
@@ -84,13 +85,13 @@ def _partly(values: list[float | None], formatted: object) -> str:
 
 def _about_audits(plan: SweepPlan) -> Iterable[str]:
     to_run = plan.num_cells - len(plan.ended) - len(plan.refused)
-    yield f"Audits: {plan.num_cells}; with a result {len(plan.ended)}, to be run {to_run}."
+    yield f"Audits: {plan.num_cells}; {len(plan.ended)} with a result, {to_run} to be run."
     for parts in plan.parts.values():
         run = [method for method, reason in parts if not reason]
-        yield f"method=auto: to be run {', '.join(run) or 'none'}."
+        yield f"method=auto runs {', '.join(run) or 'none'}."
         for method, reason in parts:
             if reason:
-                yield f"  {method} is not: {reason}"
+                yield f"  without {method}: {reason.removeprefix(method).lstrip()}"
     for why, number in Counter(plan.invalid.values()).most_common():
         yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"
     if plan.asking:
@@ -118,7 +119,8 @@ def _about_order(plan: SweepPlan, work: Work) -> Iterable[str]:
     if len(shared) > MOST_LISTED:
         yield f"  and {len(shared) - MOST_LISTED} more"
     if others := len(order) - len(shared):
-        yield f"Then the audits, with {others} artifacts of their own."
+        noun = "artifact" if others == 1 else "artifacts"
+        yield f"{'Then the' if shared else 'The'} audits, with {others} {noun} of their own."
 
 
 def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
@@ -151,8 +153,8 @@ def _about_assumptions(work: Work) -> Iterable[str]:
     if number := sum(cost.is_assumed for cost in work.costs.values()):
         device = "GPU" if assumed.device == "cuda" else "CPU"
         yield (
-            f"Nothing like {number} of them was made on this machine; their time is assumed: tokens times parameters, "
-            f"at {_short(assumed.operations_a_second)}FLOP a second, half of what its {device} reaches."
+            f"For {number} of them nothing similar was made on this machine; their time is assumed: tokens times "
+            f"parameters, at {_short(assumed.operations_a_second)}FLOP a second, half of what its {device} reaches."
         )
     if needs := [cost.memory for cost in work.costs.values() if cost.memory is not None]:
         yield f"Memory: up to {_short(max(needs))}B at a time, of {_short(assumed.memory)}B on this machine."

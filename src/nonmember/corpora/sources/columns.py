@@ -180,7 +180,7 @@ def find_id_column(rows: Sequence[Row], where: str) -> str | None:
             problem = " and ".join(filter(None, [empty, repeated and f"given more than once: {repeated}"]))
             log.warning(
                 "%s: ids in column %r are %s. Documents are numbered by line or row instead. Correct the ids, or name "
-                "another column (data.id_field).",
+                "another column: data.id_field=COLUMN.",
                 where,
                 column,
                 problem,

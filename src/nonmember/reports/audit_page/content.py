@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nonmember.records.groups import SUSPECT
+from nonmember.records import FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
@@ -25,6 +26,7 @@ MAX_COLUMNS = 6
 MAX_LISTED = 24  # entries of a list among the details
 FIRST_WORDS = 14
 FAILED = "FAILED"
+GROUPS = {HELDOUT: "held-out"}  # as printed
 DIGITS = 4  # of the documents' scores
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -109,7 +111,7 @@ def gates(result: AuditResult) -> Table | None:
         )
         for item in gates_of(result)
     ]
-    return Table(("gate", "", "measured", "must be", "guards against"), rows, "gates") if rows else None
+    return Table(("gate", "", "measured", "must be", "guards against"), rows, "gates cards") if rows else None
 
 
 def parts(result: AuditResult) -> Table | None:
@@ -118,13 +120,14 @@ def parts(result: AuditResult) -> Table | None:
     if not isinstance(found, list) or not isinstance(families, Mapping):
         return None
     rows = [tuple(_part(item, families)) for item in found if isinstance(item, Mapping)]
-    return Table(("method", "verdict", "p of not read (Holm)", "p of read (Holm)", "result"), rows) if rows else None
+    columns = ("method", "verdict", "p for not used (Holm)", "p for used (Holm)", "result")
+    return Table(columns, rows, "parts cards") if rows else None
 
 
 def _part(one: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
     name = str(one["method"])
     yield name
-    yield str(one.get("verdict", f"left out: {one.get('left_out')}")).replace("_", " ")
+    yield str(one["verdict"]).replace("_", " ") if "verdict" in one else f"left out: {one.get('left_out')}"
     for claim in ("non_membership", "membership"):
         family = families.get(claim, {"parts": {}, "holm": {}})
         own = family["parts"].get(name)
@@ -174,17 +177,18 @@ def looked_up(result: AuditResult) -> Table | None:
     return Table(columns, rows)
 
 
+READABLE = {"distilled": "distilled reference", "loss": "log-likelihood"}  # loss: its sign is a score's
 CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
 
 
 def readable(role: str) -> str:
-    """The role of a model, or a column of its scores, for people: "control that read it 8 times, seed 1: loss"."""
+    """A model's role, or a column of its scores, for people: "control that read it twice, seed 1: log-likelihood"."""
     return ": ".join(_readable(part) for part in role.split("/"))
 
 
 def _readable(part: str) -> str:
-    if part == "distilled":
-        return "distilled reference"
+    if part in READABLE:
+        return READABLE[part]
     if (found := CONTROL.fullmatch(part)) is None:
         return part.replace("_", " ")
     times, share, related, seed = found.groups()
@@ -202,20 +206,28 @@ def _times(number: str) -> str:
 
 def documents(evidence: Evidence, texts: Texts | None) -> Documents | None:
     """A row per document: id, group, scores; the first words only where the texts are given."""
-    if not evidence.doc_ids:
+    if not evidence.doc_ids or not (evidence.columns or texts):
         return None
     names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
     columns = ["document", *(["group"] if several else []), *map(readable, names)]
-    scores = [
-        [round(value, DIGITS) if math.isfinite(value) else None for value in evidence.columns[name].tolist()]
-        for name in names
-    ]
+    scores = [_rounded(evidence.columns[name]) for name in names]
     rows: list[tuple[str | float | None, ...]] = []
     for index, (doc_id, group) in enumerate(zip(evidence.doc_ids[:MAX_DOCUMENTS], evidence.groups, strict=False)):
         words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
-        rows.append((doc_id, *([group] if several else []), *(column[index] for column in scores), *words))
+        rows.append(
+            (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *words)
+        )
     columns += ["first words"] if texts is not None else []
     return Documents(columns, rows, _left_out(evidence, len(rows), len(names)))
+
+
+def _rounded(values: FloatArray) -> list[float | None]:
+    """None where undefined; as whole numbers where all are, as of tokens."""
+    is_count = bool(np.all(np.mod(values[np.isfinite(values)], 1) == 0))
+    return [
+        (int(value) if is_count else round(value, DIGITS)) if math.isfinite(value) else None
+        for value in values.tolist()
+    ]
 
 
 def _first_words(text: str) -> str:
@@ -247,7 +259,7 @@ def exclusions(result: AuditResult) -> Table | None:
         ids = [doc_id for doc_id, why in excluded if why == reason]
         more = f" and {number - MAX_LISTED:,} more" if number > MAX_LISTED else ""
         left.append((reason, f"{number:,}", f"{', '.join(ids[:MAX_LISTED])}{more}"))
-    return Table(("reason", "documents", "which"), left, "facts") if left else None
+    return Table(("reason", "documents", "which"), left) if left else None
 
 
 # Everything else ------------------------------------------------------------------------------------------------------
@@ -256,7 +268,7 @@ def exclusions(result: AuditResult) -> Table | None:
 def facts(values: Mapping[str, Any]) -> Table | None:
     """Dotted names and plain values; long lists by their number of entries."""
     rows = list(_flat(values))
-    return Table(("name", "value"), rows, "facts") if rows else None
+    return Table(("name", "value"), rows) if rows else None
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
-from nonmember.reports.audit_page.content import readable
+from nonmember.reports.audit_page.content import GROUPS, readable
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.svg import Plot, average_ranks, most_of, range_of
 from nonmember.reports.core import formats
@@ -128,15 +128,15 @@ def changes(evidence: Evidence) -> list[Drawing]:
             common = [group for group in before if len(before[group]) == len(after.get(group, ()))]
             change = {group: before[group] - after[group] for group in common}
             return [
-                *histogram(f"{score}: before tuning less after", change, zero=True),
-                *histogram(f"{score} under the target", before),
+                *histogram(f"{readable(score)}: before tuning less after", change, zero=True),
+                *histogram(f"{readable(score)} under the target", before),
             ]
     return []
 
 
 def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = False) -> list[Drawing]:
     """Of each group the share of its documents in each bin; nothing where there is no value at all."""
-    by_group = {name: values for name, values in by_group.items() if len(values)}
+    by_group = {GROUPS.get(name, name): values for name, values in by_group.items() if len(values)}
     if not by_group:
         return []
     limits = range_of(*map(most_of, by_group.values()), [0.0] if zero else [])
@@ -191,7 +191,7 @@ def answers(evidence: Evidence) -> list[Drawing]:
     ]
     if not evidence.answers:
         return per_document
-    names = list(evidence.answers)
+    names = [GROUPS.get(name, name) for name in evidence.answers]
     plot = Plot(
         (0.0, 1.0),
         (len(names) - 0.5, -0.5),
@@ -208,7 +208,7 @@ def answers(evidence: Evidence) -> list[Drawing]:
             start += number / total
     told = "; ".join(
         f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
-        for name, counts in evidence.answers.items()
+        for name, counts in zip(names, evidence.answers.values(), strict=True)
     )
     present = {kind for counts in evidence.answers.values() for kind in counts}
     legend = tuple((f"kind-{kind}", kind) for kind in KINDS if kind in present)

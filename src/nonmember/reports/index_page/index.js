@@ -10,8 +10,11 @@
 
   const name = (audit) => (audit.method === undefined ? audit.cell
     : `${audit.method}: ${audit.corpus}${audit.target === null ? "" : ` under ${audit.target}`}`);
+  const swept = ["k", "lambda", "tau"].filter((axis) => new Set(audits.map((audit) => audit.axes?.[axis] ?? null)).size > 1);
+  const settings = (audit) => swept.filter((axis) => typeof audit.axes?.[axis] === "number").map((axis) => `${axis} ${shown(audit.axes[axis])}`);
   const heading = (audit) => element("span", {},
-    audit.page === null ? name(audit) : element("a", { href: audit.page }, name(audit)), element("small", {}, audit.folder));
+    audit.page === null ? name(audit) : element("a", { href: audit.page }, name(audit)),
+    element("small", {}, [...settings(audit), audit.folder].join(" · ")));
   const words = (audit) => (verdicts[audit.decision] || ["?", audit.decision]);
 
   // ------------------------------------------------------------------------------------------------- the table
@@ -25,9 +28,9 @@
       element("th", { scope: "row" }, heading(audit)),
       element("td", { class: `v-${audit.decision}` }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
       element("td", { "data-of": audit.statistic || null, class: "number" },
-        ...(audit.method === undefined ? [] : [audit.printed, element("small", {}, audit.statistic)])),
+        ...(audit.value === undefined || audit.value === null ? [] : [audit.printed, element("small", {}, audit.statistic)])),
       cell("interval", audit.interval || null, "number"),
-      cell("p", audit.method === undefined ? null : audit.p_printed, "number"),
+      cell("p", audit.p === undefined || audit.p === null ? null : audit.p_printed, "number"),
       cell("dose", audit.dose || null, "number"),
       cell("n", audit.n === undefined ? null : audit.n.toLocaleString("en"), "number"),
       element("td", {}, warnings(audit.warnings)),
@@ -86,7 +89,7 @@
       const label = differ.map((key) => `${key} = ${shown(facts[index][key])}`).join(", ");
       groups.set(label, [...(groups.get(label) || []), audit]);
     });
-    return groups;
+    return new Map([...groups].sort(([one], [other]) => one.localeCompare(other, "en", { numeric: true })));
   }
   function curve(axis, statistic, points) {
     const ends = (values) => {
@@ -140,7 +143,7 @@
   // ---------------------------------------------------------------------------------------------------- begin
   const table = pagedTable(root, {
     rows: audits,
-    values: (audit) => [`${name(audit)} ${audit.folder}`, words(audit)[1], audit.value ?? null, audit.low ?? null, audit.p ?? null,
+    values: (audit) => [`${name(audit)} ${settings(audit).join(" ")} ${audit.folder}`, words(audit)[1], audit.value ?? null, audit.low ?? null, audit.p ?? null,
       audit.dose ?? null, audit.n ?? null, audit.warnings.length, audit.written],
     drawn,
     what: "audits",

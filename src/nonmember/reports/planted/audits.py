@@ -28,10 +28,10 @@ QUANTITIES = ("found", "of", "low", "high")
 MIXED = ("value", *QUANTITIES[1:])  # of tables with medians beside rates
 CLUSTERED = (
     "In brackets 95% intervals of the share, by resampling sets and trained models, both with replacement. Where no "
-    "audit errs, or all do, resampling says nothing, and the exact binomial interval is shown of as many trials as "
-    "there are sets; so none of many can have a longer interval than one of many, of which resampling may say too "
-    "little. The exact interval as if audits were independent is said with the first number (in the CSV, and on the "
-    "page on pointing at it)."
+    "audit errs, or all do, resampling says nothing, and the exact binomial interval of as many trials as there are "
+    "sets is shown; so none of many can have a wider interval than one of many, for which resampling may give one that "
+    "is too narrow. The exact interval, as if audits were independent, is given with the first number (in the CSV, and "
+    "on the page when the pointer is on it)."
 )
 
 
