@@ -59,12 +59,16 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
     read, embed = ConfigRepository.load_config, ConfigLoaderImpl._load_single_config
     merge = ConfigLoaderImpl._compose_config_from_defaults_list
     kept: dict[Any, bytes] = {}
+    seen: set[Any] = set()
     files: dict[Any, Any] = {}
 
     def copy_of(key: Any, make: Callable[[], Any]) -> Any:
         if key in kept:
             return pickle.loads(kept[key])  # noqa: S301 - much faster than a deep copy
         made = make()
+        if key not in seen:  # as most are once
+            seen.add(key)
+            return made
         try:
             kept[key] = pickle.dumps(made)
         except pickle.PicklingError:  # a class of a plugin that Hydra has imported anew since
@@ -88,10 +92,18 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
             return embed(loader, default, _Copies(repo))
         return copy_of((places, _file(default)), lambda: embed(loader, default, _Copies(repo)))
 
+    def merged(loader: Any, defaults: list[Any], repo: Any) -> Any:
+        """The nodes are told their parents when all files are in, rather than all of them after each."""
+        with pytest.MonkeyPatch.context() as quick:
+            quick.setattr(Box, "_re_parent", lambda box: None)
+            config = merge(loader, defaults, repo)
+        config._re_parent()
+        return config
+
     def merge_all(loader: Any, defaults: list[Any], repo: Any) -> Any:
         if (places := _places(repo)) is None:
-            return merge(loader, defaults, repo)
-        return copy_of((places, *map(_file, defaults)), lambda: merge(loader, defaults, repo))
+            return merged(loader, defaults, repo)
+        return copy_of((places, *map(_file, defaults)), lambda: merged(loader, defaults, repo))
 
     patch.setattr(ConfigRepository, "load_config", load_config)
     patch.setattr(ConfigLoaderImpl, "_load_single_config", load_single)
