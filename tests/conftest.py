@@ -9,6 +9,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
+os.environ.setdefault("WANDB__SAVE_REQUIREMENTS", "false")  # else the metadata of all that is installed, for each run
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import asyncio
