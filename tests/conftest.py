@@ -9,10 +9,12 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
+os.environ.setdefault("WANDB__SAVE_REQUIREMENTS", "false")  # else the metadata of all that is installed, for each run
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import asyncio
 import contextlib
+import copy
 import functools
 import gc
 import logging
@@ -59,6 +61,25 @@ def plugins_are_looked_for_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "entry_points", functools.cache(registry.entry_points))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def tokenizers_are_tried_once() -> Iterator[None]:
+    """An audit loads those of its models ten times, and tries each on texts of its own."""
+    from nonmember.models import loading
+
+    load, kept = loading.load_tokenizer, dict[Any, Any]()
+
+    def load_once(spec: Any) -> Any:
+        files = sorted(Path(spec.path).iterdir()) if Path(spec.path).is_dir() else []
+        key = (spec, *((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+        if not files or key not in kept:
+            kept[key] = load(spec)
+        return copy.deepcopy(kept[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "load_tokenizer", load_once)
         yield
 
 

@@ -9,18 +9,22 @@ import contextlib
 import copy
 import functools
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import yaml
 from hydra._internal import config_loader_impl, defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra.core.object_type import ObjectType
-from omegaconf import base
+from omegaconf import AnyNode, BooleanNode, DictConfig, FloatNode, IntegerNode, ListConfig, StringNode, base, omegaconf
+from omegaconf._utils import OmegaConfDumper
 from omegaconf.base import Box, Node
 
+from nonmember.config import choices, presets
 from nonmember.config.choices import config_directory, sweeps_directory
 
 COMMANDS = ("audit", "score", "train", "report", "plan")
@@ -38,7 +42,19 @@ def quick_configs() -> Iterator[None]:
         patch.setattr(base, "parse", functools.cache(base.parse))
         # And tells each node its parent after each merge, though nearly all of them know it.
         patch.setattr(Box, "_re_parent", _tell_children)
+        for kind in (DictConfig, ListConfig, AnyNode, StringNode, BooleanNode, IntegerNode, FloatNode):
+            patch.setattr(kind, "__deepcopy__", _copy)
+        patch.setattr(omegaconf, "get_omega_conf_dumper", lambda: _Dumper)
+        # Each group's options are told by way of all tables.
+        patch.setattr(choices, "described_rows", functools.cache(lambda path: list(presets.described_rows(path))))
         yield
+
+
+class _Dumper(yaml.CDumper):
+    """OmegaConf's, in C. What Hydra keeps of each run is written with it."""
+
+
+_Dumper.add_representer(str, OmegaConfDumper.str_representer)
 
 
 def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
@@ -46,12 +62,16 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
     read, embed = ConfigRepository.load_config, ConfigLoaderImpl._load_single_config
     merge = ConfigLoaderImpl._compose_config_from_defaults_list
     kept: dict[Any, bytes] = {}
+    seen: set[Any] = set()
     files: dict[Any, Any] = {}
 
     def copy_of(key: Any, make: Callable[[], Any]) -> Any:
         if key in kept:
             return pickle.loads(kept[key])  # noqa: S301 - much faster than a deep copy
         made = make()
+        if key not in seen:  # as most are once
+            seen.add(key)
+            return made
         try:
             kept[key] = pickle.dumps(made)
         except pickle.PicklingError:  # a class of a plugin that Hydra has imported anew since
@@ -75,10 +95,18 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
             return embed(loader, default, _Copies(repo))
         return copy_of((places, _file(default)), lambda: embed(loader, default, _Copies(repo)))
 
+    def merged(loader: Any, defaults: list[Any], repo: Any) -> Any:
+        """The nodes are told their parents when all files are in, rather than all of them after each."""
+        with pytest.MonkeyPatch.context() as quick:
+            quick.setattr(Box, "_re_parent", lambda box: None)
+            config = merge(loader, defaults, repo)
+        config._re_parent()
+        return config
+
     def merge_all(loader: Any, defaults: list[Any], repo: Any) -> Any:
         if (places := _places(repo)) is None:
-            return merge(loader, defaults, repo)
-        return copy_of((places, *map(_file, defaults)), lambda: merge(loader, defaults, repo))
+            return merged(loader, defaults, repo)
+        return copy_of((places, *map(_file, defaults)), lambda: merged(loader, defaults, repo))
 
     patch.setattr(ConfigRepository, "load_config", load_config)
     patch.setattr(ConfigLoaderImpl, "_load_single_config", load_single)
@@ -149,6 +177,34 @@ def _tell_children(box: Any) -> None:
             node._set_parent(box)
         if _is_box(type(node)):
             _tell_children(node)
+
+
+def _copy(node: Any, memo: dict[int, Any]) -> Any:
+    """As OmegaConf copies a config, without looking up each object in it: its nodes form a tree."""
+    return _copied(node, node.__dict__["_parent"])
+
+
+def _copied(node: Any, parent: Any) -> Any:
+    made = object.__new__(type(node))
+    state = made.__dict__
+    state.update(node.__dict__)
+    state["_parent"] = parent
+    metadata = state["_metadata"] = copy.copy(state["_metadata"])
+    if metadata.flags is not None:
+        metadata.flags = dict(metadata.flags)
+    metadata.resolver_cache = copy.deepcopy(metadata.resolver_cache) if metadata.resolver_cache else defaultdict(dict)
+    if "_content" not in state:
+        state["_flags_cache"] = None
+        return made
+    cache, content = state["_flags_cache"], state["_content"]
+    state["_flags_cache"] = cache if cache is None else dict(cache)
+    if isinstance(content, dict):
+        state["_content"] = {key: _copied(value, made) for key, value in content.items()}
+    elif isinstance(content, list):
+        state["_content"] = [_copied(value, made) for value in content]
+    elif isinstance(content, Node):  # of a value that may be of several types
+        state["_content"] = _copied(content, made)
+    return made
 
 
 @functools.cache

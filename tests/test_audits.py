@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -64,6 +65,20 @@ def untrained(audit) -> Audit:
 def run(audit: Audit, folder: Path, name: str = "one", store: str = "store", tracker=None, **compute) -> AuditResult:
     shop = tiny.builder(folder / store, **compute)
     return run_audit(audit, replace(shop, tracker=tracker or NoTracker()), folder / name)
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("answered")
+
+
+@pytest.fixture
+def made(untrained, tmp_path, answered) -> Audit:
+    """That question, for which nothing is left to train or to observe: the store has it all."""
+    if not (answered / "store").exists():
+        run(untrained, answered)
+    shutil.copytree(answered / "store", tmp_path / "store")
+    return untrained
 
 
 def found(audit: Audit, folder: Path) -> AuditResult | None:
@@ -164,12 +179,12 @@ def observed(audit: Audit, folder: Path) -> list[int]:
     return table.num_tokens.tolist()
 
 
-def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch):
+def test_another_fraction_takes_no_forward_pass(made, tmp_path, monkeypatch):
     shop = tiny.builder(tmp_path / "store")
-    item = run_audit(untrained, shop, tmp_path / "one")
+    item = run_audit(made, shop, tmp_path / "one")
     forbid_work(monkeypatch)
     for k in (0.1, 0.5, 1.0):
-        other = replace(untrained, method=replace(PRISM, score=MinKPlusPlus(k)))
+        other = replace(made, method=replace(PRISM, score=MinKPlusPlus(k)))
         for again in (shop, tiny.builder(tmp_path / "store")):
             result = run_audit(other, again, tmp_path / f"{k}")
             assert result.provenance.made.items() >= NOTHING_MADE.items()
@@ -181,10 +196,10 @@ def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch
             assert result.provenance.keys["audit"] != item.provenance.keys["audit"]
 
 
-def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_path, monkeypatch):
-    run(untrained, tmp_path)
+def test_a_method_beside_another_shares_its_distilled_reference(made, tmp_path, monkeypatch):
+    run(made, tmp_path)
     forbid_work(monkeypatch)
-    result = run(replace(untrained, method=PAIRED_T), tmp_path, "paired")
+    result = run(replace(made, method=PAIRED_T), tmp_path, "paired")
     told = strict(tmp_path / "paired" / "result.json")
     assert (result.verdict.decision, result.provenance.made["models_trained"]) == ("score_only", 0)
     assert told["statistics"]["ci_low"] is None
@@ -324,46 +339,46 @@ def test_the_tracker_hears_the_result_under_names_that_never_change(audit, tmp_p
     assert [step for step, _ in listener.curves["train/loss"]] == list(range(5))
 
 
-def test_a_tracker_that_fails_costs_no_result(untrained, tmp_path):
+def test_a_tracker_that_fails_costs_no_result(made, tmp_path):
     class Broken(NoTracker):
         def summarise(self, values):
             raise ConnectionError("no network")
 
     with pytest.raises(ConnectionError):
-        run(untrained, tmp_path, tracker=Broken())
-    assert found(untrained, tmp_path / "one") is not None
+        run(made, tmp_path, tracker=Broken())
+    assert found(made, tmp_path / "one") is not None
 
 
-def test_a_further_process_writes_no_result(untrained, tmp_path, monkeypatch):
+def test_a_further_process_writes_no_result(made, tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "process_rank", lambda: 1)
-    run(untrained, tmp_path)
+    run(made, tmp_path)
     assert not (tmp_path / "one").exists()
 
 
 # Skipped where it is there ----------------------------------------------------------------------------------
 
 
-def test_a_finished_question_is_known_by_all_that_determines_it(untrained, tmp_path):
-    result = run(untrained, tmp_path)
+def test_a_finished_question_is_known_by_all_that_determines_it(made, tmp_path):
+    result = run(made, tmp_path)
     shop = tiny.builder(tmp_path / "store")
     folder = tmp_path / "one"
-    assert finished(folder, audit_keys(untrained, shop)["audit"]) == result
-    assert finished(folder, audit_keys(replace(untrained, corpus_label="another name"), shop)["audit"]) == result
+    assert finished(folder, audit_keys(made, shop)["audit"]) == result
+    assert finished(folder, audit_keys(replace(made, corpus_label="another name"), shop)["audit"]) == result
     others = {
-        "seed": replace(untrained, seed=6),
-        "truth": replace(untrained, truth="member"),
-        "alpha": replace(untrained, method=replace(PRISM, alpha=0.01)),
-        "score": replace(untrained, method=replace(PRISM, score=MinK(0.2))),
-        "resamples": replace(untrained, method=replace(PRISM, num_resamples=201)),
-        "lambda": replace(untrained, method=replace(PRISM, distillation=tiny.distillation(lambda_=0.6))),
-        "target": replace(untrained, target=untrained.reference),
-        "method": replace(untrained, method=PAIRED_T),
+        "seed": replace(made, seed=6),
+        "truth": replace(made, truth="member"),
+        "alpha": replace(made, method=replace(PRISM, alpha=0.01)),
+        "score": replace(made, method=replace(PRISM, score=MinK(0.2))),
+        "resamples": replace(made, method=replace(PRISM, num_resamples=201)),
+        "lambda": replace(made, method=replace(PRISM, distillation=tiny.distillation(lambda_=0.6))),
+        "target": replace(made, target=made.reference),
+        "method": replace(made, method=PAIRED_T),
     }
     for other in others.values():
         assert finished(folder, audit_keys(other, shop)["audit"]) is None
-    keys = {audit_keys(other, shop)["audit"] for other in (untrained, *others.values())}
+    keys = {audit_keys(other, shop)["audit"] for other in (made, *others.values())}
     assert len(keys) == 1 + len(others)
-    assert found(untrained, tmp_path / "nothing") is None
+    assert found(made, tmp_path / "nothing") is None
 
 
 def test_the_seed_determines_a_result_also_where_nothing_is_trained(untrained, tmp_path):
@@ -372,24 +387,24 @@ def test_the_seed_determines_a_result_also_where_nothing_is_trained(untrained, t
     assert {name for name in item if item[name] != other[name]} == {"audit"}
 
 
-def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp_path):
-    first = run(untrained, tmp_path)
+def test_a_result_this_version_cannot_read_is_made_again_and_kept(made, tmp_path):
+    first = run(made, tmp_path)
     (tmp_path / "one" / "result.json").write_text('{"of": "an older version"}')
-    assert found(untrained, tmp_path / "one") is None
-    assert numbers(run(untrained, tmp_path)) == numbers(first)
+    assert found(made, tmp_path / "one") is None
+    assert numbers(run(made, tmp_path)) == numbers(first)
     (kept,) = (tmp_path / "one").glob("result-unreadable-*.json")
     assert kept.read_text() == '{"of": "an older version"}'
 
 
-def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(untrained, tmp_path, caplog):
-    first = run(untrained, tmp_path)
+def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(made, tmp_path, caplog):
+    first = run(made, tmp_path)
     folder, key = tmp_path / "one", first.provenance.keys["audit"]
     scores = (folder / "scores.parquet").read_bytes()
     for damage in (lambda path: path.write_bytes(scores[:-9]), Path.unlink):
         damage(folder / "scores.parquet")
         assert finished(folder, key) is None
         assert f"{folder / 'scores.parquet'} must" in caplog.text
-        assert numbers(run(untrained, tmp_path)) == numbers(first)
+        assert numbers(run(made, tmp_path)) == numbers(first)
         assert finished(folder, key) is not None
         assert sorted(path.name for path in folder.iterdir()) == [
             "audit.html",
@@ -402,13 +417,13 @@ def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(unt
     edited["statistics"]["p_value"] = 0.9
     (folder / RESULT).write_text(json.dumps(edited))
     assert finished(folder, key) is None
-    run(untrained, tmp_path)
+    run(made, tmp_path)
     (kept,) = folder.glob("result-unreadable-*.json")
     assert json.loads(kept.read_text())["statistics"]["p_value"] == 0.9
 
 
-def test_scores_that_were_lost_beside_a_result_without_a_seal_are_made_anew(untrained, tmp_path):
-    result = run(untrained, tmp_path)
+def test_scores_that_were_lost_beside_a_result_without_a_seal_are_made_anew(made, tmp_path):
+    result = run(made, tmp_path)
     folder, key = tmp_path / "one", result.provenance.keys["audit"]
     (folder / RESULT).write_text(result.to_json())  # as an earlier version wrote it
     assert finished(folder, key) == result
@@ -416,10 +431,10 @@ def test_scores_that_were_lost_beside_a_result_without_a_seal_are_made_anew(untr
     assert finished(folder, key) is None
 
 
-def test_a_changed_text_is_another_question(untrained, tmp_path):
-    run(untrained, tmp_path)
+def test_a_changed_text_is_another_question(made, tmp_path):
+    run(made, tmp_path)
     write_jsonl(tmp_path / "suspect.jsonl", ["moss", *tiny.random_texts(40, seed=2)[1:]])
-    assert found(untrained, tmp_path / "one") is None
+    assert found(made, tmp_path / "one") is None
 
 
 # Scores and roles -------------------------------------------------------------------------------------------

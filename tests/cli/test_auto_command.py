@@ -8,36 +8,44 @@ import json
 import pytest
 
 from command_line import rows_of, write_rows
+from nonmember.config.compose import composed
+from nonmember.config.parts import parts_of
+from nonmember.config.runs import builder_of
 from tiny import random_texts
 
 
 @pytest.fixture
-def auto(nonmember, make_model, tmp_path):
-    """auto(...): what the command said, and the folder of the joined result. PRISM without gates, and LLM-DI."""
+def words(make_model, tmp_path) -> list[str]:
+    """PRISM without gates, and LLM-DI, as parts of an audit."""
     for name, seed in (("suspect", 2), ("heldout", 3)):
         write_rows(tmp_path / f"{name}.jsonl", rows_of(random_texts(70, seed=seed)))
+    return [
+        "world=micro",
+        "model@target=pretrained",
+        f"target.path={make_model(0)}",
+        "model@reference=pretrained",
+        f"reference.path={make_model(1)}",
+        "data=jsonl",
+        "data.path=suspect.jsonl",
+        "+data@data.heldout=jsonl",
+        "data.heldout.path=heldout.jsonl",
+        "gates=off",
+        "logger=none",
+        "method=auto",
+        "+method.given.prism.num_resamples=200",
+        "+method.given.prism.distillation.max_tokens=64",
+        "+method.given.prism.max_tokens=64",
+        "+method.given.llm_di.max_tokens=64",
+        "+method.given.llm_di.num_steps=50",
+    ]
+
+
+@pytest.fixture
+def auto(nonmember, words, tmp_path):
+    """auto(...): what the command said, and the folder of the joined result."""
 
     def run(*more: str):
-        said = nonmember(
-            "audit",
-            "world=micro",
-            "model@target=pretrained",
-            f"target.path={make_model(0)}",
-            "model@reference=pretrained",
-            f"reference.path={make_model(1)}",
-            "data=jsonl",
-            "data.path=suspect.jsonl",
-            "+data@data.heldout=jsonl",
-            "data.heldout.path=heldout.jsonl",
-            "gates=off",
-            "logger=none",
-            "method=auto",
-            "+method.given.prism.num_resamples=200",
-            "+method.given.prism.distillation.max_tokens=64",
-            "+method.given.prism.max_tokens=64",
-            "+method.given.llm_di.max_tokens=64",
-            *more,
-        )
+        said = nonmember("audit", *words, *more)
         folders = [path.parent for path in tmp_path.glob("outputs/audits/*/*/result.json")]
         return said, folders[0] if folders else None
 
@@ -86,16 +94,21 @@ def test_the_budget_leaves_out_what_exceeds_it(auto):
     assert "non_membership" not in details["families"]
 
 
-def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(auto, tmp_path):
+def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(words, tmp_path, monkeypatch):
+    """None of the parts is composed."""
+    monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "file.jsonl", rows_of(random_texts(110, seed=4)))
 
-    def run_by_auto(*more):
-        said, _ = auto(*more, "data.path=file.jsonl", "method.max_models=0", "dry_run=true")
-        return said.out.partition("method=auto runs ")[2].partition(".")[0].split(", ")
+    def compose(*_):
+        raise ValueError
 
-    assert "order" in (parts := run_by_auto("data=ordered"))
+    def taken(*more):
+        with composed("audit", [*words, "data.path=file.jsonl", "method.max_models=0", *more]) as (config, folder):
+            return {part.method for part in parts_of(config, folder, compose, builder_of(config))}
+
+    assert "order" in (parts := taken("data=ordered"))
     assert "sampled_completion" not in parts, "weights say more than what the target can be made to write, in less time"
-    assert "order" not in run_by_auto("data=ordered", "data.in_public_order=false")
+    assert "order" not in taken("data=ordered", "data.in_public_order=false")
 
 
 def test_a_dry_run_counts_the_parts(auto):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import re
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from omegaconf import OmegaConf
 
 from marks import slow
@@ -127,16 +129,22 @@ def rows_of_page(page: str) -> list[tuple[str, int, str]]:
     return [(row[0], int(row[1].replace(",", "")), row[-1]) for row in rows]
 
 
+@functools.cache
+def loaded(path: Path) -> dict[str, Any]:
+    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+
+
 def num_cells(sweep: str) -> int:
     """Of its grid in the world of the hub, as the files have it."""
 
-    def chain(name: str) -> list[Any]:
-        own = OmegaConf.load(SWEEPS / f"{name}.yaml")
-        return [*(file for base in own.defaults if (SWEEPS / f"{base}.yaml").is_file() for file in chain(base)), own]
+    def grid(name: str) -> dict[str, Any]:
+        own = loaded(SWEEPS / f"{name}.yaml")
+        bases = [base for base in own["defaults"] if isinstance(base, str) and (SWEEPS / f"{base}.yaml").is_file()]
+        return {key: value for part in (*map(grid, bases), own.get("grid", {})) for key, value in part.items()}
 
-    axes = OmegaConf.load(SWEEPS.parent / "conf" / "world" / "pythia.yaml").axes
-    grid = OmegaConf.merge({"world": {"axes": axes}}, *chain(sweep)).grid
-    return math.prod(len(str(values).split(",")) for values in grid.values())
+    axes = loaded(SWEEPS.parent / "conf" / "world" / "pythia.yaml")["axes"]
+    values = OmegaConf.create({"world": {"axes": axes}, "grid": grid(sweep)}).grid.values()
+    return math.prod(len(str(value).split(",")) for value in values)
 
 
 def test_the_page_has_no_cells_that_are_gone(page):

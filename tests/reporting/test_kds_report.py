@@ -266,6 +266,7 @@ def test_published_numbers(table, row, column, printed):
 # ------------------------------------------------------------------------------------------ the command
 
 
+@pytest.mark.slow  # as test_order_report.py; marks of slips: test_fsd_report.py
 @pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures(written):
     folder = written("kds", *everything())

@@ -34,12 +34,12 @@ def some_texts(seed, number, *, num_words=40, planted=""):
 
 
 def test_chance_where_nothing_differs() -> None:
-    """Standard error of one AUC .04, of the mean over worlds .015."""
-    results = [measure(some_texts(2 * seed, 100), some_texts(2 * seed + 1, 100), seed=seed) for seed in range(8)]
+    """Standard error of one AUC .05, of the mean over worlds .02."""
+    results = [measure(some_texts(2 * seed, 70), some_texts(2 * seed + 1, 70), seed=seed) for seed in range(6)]
     for kind in ("words", "characters"):
         assert np.mean([getattr(item, kind).auc for item in results]) == pytest.approx(0.5, abs=0.05)
     assert all(item.years.auc == 0.5 for item in results)
-    assert sum(item.interpretable for item in results) >= 6
+    assert sum(item.interpretable for item in results) >= 4
 
 
 def test_a_planted_word_is_found() -> None:
@@ -59,13 +59,13 @@ def test_a_planted_word_is_found() -> None:
     ("year", "seen"), [("2023", True), ("(1987).", True), ("v2023a", True), ("12023", False), ("2100", False)]
 )
 def test_a_planted_year_is_found(year, seen) -> None:
-    result = measure(some_texts(0, 60, planted=year), some_texts(1, 60))
+    result = measure(some_texts(0, 20, planted=year), some_texts(1, 20))
     assert result.years.auc == (1.0 if seen else 0.5)
 
 
 def test_different_years_are_told_apart() -> None:
-    old = [text for year in ("2001", "2002") for text in some_texts(int(year), 40, planted=year)]
-    new = [text for year in ("2022", "2023") for text in some_texts(int(year), 40, planted=year)]
+    old = [text for year in ("2001", "2002") for text in some_texts(int(year), 15, planted=year)]
+    new = [text for year in ("2022", "2023") for text in some_texts(int(year), 15, planted=year)]
     assert measure(old, new).years.auc == 1.0
 
 
@@ -212,14 +212,14 @@ def test_folds_without_a_kind_in_a_resample_are_left_out_of_its_mean() -> None:
 
 
 def test_deterministic_for_a_seed() -> None:
-    texts = some_texts(0, 60), some_texts(1, 60)
+    texts = some_texts(0, 30), some_texts(1, 30)
     first, again, other = (measure(*texts, seed=seed) for seed in (1, 1, 2))
     for kind in ("words", "characters"):
         item, two, three = (getattr(result, kind) for result in (first, again, other))
         np.testing.assert_array_equal(item.fold_aucs, two.fold_aucs)
         assert (item.ci_low, item.ci_high) == (two.ci_low, two.ci_high)
         assert item.auc != three.auc
-    assert (first.num_members, first.num_nonmembers, first.num_folds_left_out) == (60, 60, 0)
+    assert (first.num_members, first.num_nonmembers, first.num_folds_left_out) == (30, 30, 0)
 
 
 # --- what is refused ---
