@@ -118,6 +118,18 @@ def test_audits_in_folders_with_a_hash_are_told_apart_by_their_settings():
     ]
 
 
+def test_labels_of_a_table_hold_what_differs_in_it_alone():
+    """Not what tells it from the table of another method; a label that is said once in its table stays short."""
+    swept = [made_up.result(corpus="docs", cell=f"docs-{rate}", settings={"rate": rate}) for rate in (1 / 3, 0.5)]
+    other = made_up.result(corpus="docs", method="fsd", cell="fsd-1a2b", settings={"splits": 10})
+    text = said(*swept, other)
+    assert [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")] == [
+        "rate=0.3333",
+        "rate=0.5",
+        "docs under target",
+    ]
+
+
 def test_labels_with_markup_stay_what_they_are():
     text = said(made_up.result(corpus="[/x] [draft] docs", allowed_claim="[/y]"))
     assert "[/x] [draft] docs under target" in text

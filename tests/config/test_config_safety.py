@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from omegaconf import OmegaConf
+from hydra.errors import MissingConfigException
+from omegaconf import OmegaConf, ValidationError
 
 from nonmember.config.explain import explain, is_for_the_user
 from nonmember.config.roots import register
 from nonmember.config.safety import ALLOW_VARIABLE, LEFT_OUT, check_hydra, instantiate
 from nonmember.corpora import Jsonl
+
+
+@dataclass
+class Listed:
+    path: list[str] = field(default_factory=list)
+
 
 CORPUS = {"_target_": "nonmember.corpora.Jsonl", "path": ["a.jsonl"], "id_field": "id", "text_field": "text"}
 ATTACKS = {
@@ -214,6 +222,14 @@ def test_what_hydra_itself_asserts_is_one_sentence():
         BasicSweeper.split_arguments([], 0)
     assert is_for_the_user(error.value)
     assert explain(error.value).startswith("Hydra cannot work with these settings: assert ")
+
+
+def test_a_missing_sweeper_names_its_package_and_a_list_its_brackets():
+    missing = MissingConfigException("not found", "hydra/sweeper/optuna", ["basic"])
+    assert explain(missing).endswith("Install Optuna's sweeper: pip install hydra-optuna-sweeper.")
+    with pytest.raises(ValidationError) as error:
+        OmegaConf.structured(Listed).path = "a.jsonl"
+    assert explain(error.value) == "path cannot be that: expected a list; write path=[...]."
 
 
 def test_what_the_user_says_on_the_command_line_may_start_programs():

@@ -330,4 +330,10 @@ def test_wandb_online_without_a_network_says_so_at_once(tmp_path, no_home, monke
     ],
 )
 def test_a_run_is_named_by_what_differs(folder, name):
-    assert name_in_words(folder) == name
+    assert name_in_words(folder, {"method": {"score": None}}) == name
+
+
+def test_a_run_of_ones_own_models_is_named_by_what_is_swept():
+    config = {"method": {"distillation": {"lambda_": 0.3, "tau": 2.0}, "score": {"k": 0.4}}}
+    assert name_in_words("prism-docs-1a2b", config) == "prism-docs-1a2b · lambda .3 · tau 2 · K .4"
+    assert name_in_words("seed=2", config) == "seed 2"

@@ -317,7 +317,7 @@ def names_of(cells: Sequence[AuditResult | Failure]) -> list[str]:
         name
         if num_named[method, name] == 1
         else short
-        if num_alike[method, short] == 1 or isinstance(cell, Failure)
+        if (short and num_alike[method, short] == 1) or isinstance(cell, Failure)
         else f"{short} {cell.question.cell}".strip()
         for name, short, method, cell in zip(subjects, differing, methods, cells, strict=True)
     ]

@@ -150,7 +150,7 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     if not cells:
         console.print("There are no cells to show.")
         return
-    rows, table = rows_of(cells), Table(*COLUMNS, header_style="bold")
+    rows, table = rows_of(cells), Table(*_columns(machine), header_style="bold")
     for row in rows:
         table.add_row(*map(for_rich, _without_unknown(row.texts(machine), row)))
     console.print(table)
@@ -159,6 +159,10 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     bounds = f"Memory, tokens and hours are bounds, hours on one {machine.device} of {machine.tflops:.3g} TFLOP/s"
     text = f"{summary(cells)}. {bounds} at {machine.utilisation:.0%}, with {machine.gib:.3g} GiB of memory."
     console.print(for_rich(text), soft_wrap=True, highlight=False)
+
+
+def _columns(machine: Machine) -> list[str]:
+    return [f"{machine.device}s" if name == "GPUs" else name for name in COLUMNS]
 
 
 def markdown(cells: Sequence[CheckedCell], machine: Machine, today: date, command: str) -> str:

@@ -50,6 +50,7 @@ FIGURE_DPI = 110
 LONGEST_TAG = 64  # W&B refuses a run with a longer one
 NAME = re.compile(r"(?!(null|true|false|nan|inf)$)[A-Za-z].*")  # a value that says by itself what it is
 SHORT = {"k": "K", "learning_rate": "rate"}
+SWEPT = {"lambda": ("distillation", "lambda_"), "tau": ("distillation", "tau"), "k": ("score", "k")}  # in `method`
 
 
 def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
@@ -83,14 +84,15 @@ def is_kept_offline(folder: Path) -> bool:
         return False
 
 
-def name_in_words(folder: str) -> str:
+def name_in_words(folder: str, config: Mapping[str, Any]) -> str:
     """What differs in a cell, as people say it: scipy-a · lambda .3 · K .4 of the name of its folder,
-    data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4. Other names stay as they are."""
+    data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4. To other names, which end with a
+    hash, the method's lambda, tau and K are added."""
     parts: list[str] = []
     for index, part in enumerate(folder.split(",")):
         key, mark, value = part.partition("=")
         if not mark and index == 0:
-            return folder
+            return " · ".join([folder, *_swept_settings(config)])
         setting = re.split(r"[.@]", key)[-1].rstrip("_")
         if not mark:  # of a list
             parts[-1] += f",{part}"
@@ -99,9 +101,21 @@ def name_in_words(folder: str) -> str:
         elif NAME.fullmatch(value):
             parts.append(value)
         else:
-            number = re.sub(r"^(-?)0(?=\.)", r"\1", value)
-            parts.append(f"{SHORT.get(setting, setting.replace('_', ' '))} {number}")
+            parts.append(_setting_in_words(setting, value))
     return " · ".join(parts)
+
+
+def _setting_in_words(setting: str, value: str) -> str:
+    number = re.sub(r"^(-?)0(?=\.)", r"\1", value)
+    return f"{SHORT.get(setting, setting.replace('_', ' '))} {number}"
+
+
+def _swept_settings(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, (part, key) in SWEPT.items():
+        above = (config.get("method") or {}).get(part)
+        value = above.get(key) if isinstance(above, Mapping) else None
+        if isinstance(value, int | float):
+            yield _setting_in_words(name, f"{value:g}")
 
 
 @dataclass(frozen=True)
@@ -259,7 +273,7 @@ class WandbTracker(Tracker):
                 entity=entity,
                 mode=mode,
                 dir=str(directory.resolve()),
-                name=name_in_words(info.name),
+                name=name_in_words(info.name, info.config),
                 group=info.group,
                 job_type=info.job_type,
                 tags=[tag[:LONGEST_TAG] for tag in info.tags],

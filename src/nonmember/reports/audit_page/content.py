@@ -177,7 +177,11 @@ def looked_up(result: AuditResult) -> Table | None:
     return Table(columns, rows)
 
 
-READABLE = {"distilled": "distilled reference", "loss": "log-likelihood"}  # loss: its sign is a score's
+READABLE = {
+    "distilled": "distilled reference",
+    "kl": "KL divergence",
+    "loss": "log-likelihood",
+}  # loss: its sign is a score's
 CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
 
 
