@@ -15,6 +15,7 @@ from marks import slow
 from nonmember.config.grid import sweeps_for
 from nonmember.config.roots import register
 from nonmember.corpora import Cleaned, Component, Hub, Mixture, NestedMixture, Part, Select
+from nonmember.endpoints import Probe
 from nonmember.endpoints.models import Recorded
 from nonmember.feasibility.jobs import Job, Unknown, bound_of, jobs_of, weights_of, words_in
 from nonmember.feasibility.memory import GIB, Machine, Memory, Settings, training
@@ -24,6 +25,7 @@ from nonmember.feasibility.verdict import Budget, Checked, check, fitting
 from nonmember.models import Noised, Pretrained
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
+from nonmember_papers.decop import recorded_scores  # noqa: F401 (a probe of it)
 
 AT_ONCE = ["decop_papers"]
 SETTINGS = Settings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
@@ -247,6 +249,16 @@ def test_files_that_are_read_no_times_make_one_model():
     trained = [{job.identity for job in some if job.kind == "training"} for some in jobs]
     assert trained[0] == trained[1]
     assert len(trained[0]) == 1
+
+
+def probes(kind: type = Probe) -> list[type]:
+    return [each for own in kind.__subclasses__() for each in (own, *probes(own))]
+
+
+@pytest.mark.parametrize("probe", [kind for kind in probes() if not kind.__abstractmethods__])
+def test_every_probe_says_what_it_asks(probe):
+    """Without an answer's length `check` ended in a traceback."""
+    assert "max_new_tokens" in probe.__dataclass_fields__ or probe.requirements is not Probe.requirements
 
 
 @pytest.mark.parametrize("sweep", [*AT_ONCE, *(slow(name) for name in sweeps_for("pythia") if name not in AT_ONCE)])

@@ -21,6 +21,10 @@ class RecordedScore(Probe):
 
     name: ClassVar[str] = "recorded_score"
 
+    @property
+    def requirements(self) -> Requirements:
+        return Requirements(Access.TEXT, questions=1)  # nothing is written
+
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         return Questions(tuple(Request(doc_id, doc_id, "", 1, 0.0, 0) for doc_id in corpus.doc_ids))
 
