@@ -72,9 +72,11 @@ def tokenizers_are_tried_once() -> Iterator[None]:
     load, kept = loading.load_tokenizer, dict[Any, Any]()
 
     def load_once(spec: Any) -> Any:
-        files = sorted(Path(spec.path).iterdir()) if Path(spec.path).is_dir() else []
+        if not Path(spec.path).is_dir():
+            return load(spec)
+        files = sorted(Path(spec.path).iterdir())
         key = (spec, *((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
-        if not files or key not in kept:
+        if key not in kept:
             kept[key] = load(spec)
         return copy.deepcopy(kept[key])
 
