@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -43,21 +42,16 @@ class Sealed(Protocol):
 class Cell:
     """An audit with its output folder and its logger.
 
-    resolve: gives the resolved config as JSON, kept beside the result and with the logged run; planning a sweep needs
-    none.   labels: what the run is tagged with: documents and target.   logger: of the `logger=` group.
-    seal: of the question; None: there is none.
+    settings: the resolved config as JSON, kept beside the result and with the logged run.   labels: what the run is
+    tagged with: documents and target.   logger: of the `logger=` group.   seal: of the question; None: there is none.
     """
 
     audit: Audit
     folder: Path
-    resolve: Callable[[], Mapping[str, Any]]
+    settings: Mapping[str, Any]
     labels: Sequence[str]
     logger: Any
     seal: Sealed | None = None
-
-    @functools.cached_property
-    def settings(self) -> Mapping[str, Any]:
-        return self.resolve()
 
     @property
     def title(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,7 +38,7 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
     from nonmember.models import label_of
 
     labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
-    return Cell(audit, folder, functools.partial(plain, config), labels, logging_of(config), _seal_of(config))
+    return Cell(audit, folder, plain(config), labels, logging_of(config), _seal_of(config))
 
 
 def logging_of(config: DictConfig) -> Loggings:
