@@ -45,7 +45,7 @@ def quick_configs() -> Iterator[None]:
         for kind in (DictConfig, ListConfig, AnyNode, StringNode, BooleanNode, IntegerNode, FloatNode):
             patch.setattr(kind, "__deepcopy__", _copy)
         patch.setattr(omegaconf, "get_omega_conf_dumper", lambda: _Dumper)
-        # Each group's options are told by way of all tables.
+        # The options of each group are described from all tables.
         patch.setattr(choices, "described_rows", functools.cache(lambda path: list(presets.described_rows(path))))
         yield
 
@@ -96,7 +96,7 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
         return copy_of((places, _file(default)), lambda: embed(loader, default, _Copies(repo)))
 
     def merged(loader: Any, defaults: list[Any], repo: Any) -> Any:
-        """The nodes are told their parents when all files are in, rather than all of them after each."""
+        """Parents of the nodes are set once, after all files are merged, rather than after each."""
         with pytest.MonkeyPatch.context() as quick:
             quick.setattr(Box, "_re_parent", lambda box: None)
             config = merge(loader, defaults, repo)

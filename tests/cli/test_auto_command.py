@@ -42,12 +42,12 @@ def words(make_model, tmp_path) -> list[str]:
 
 @pytest.fixture
 def auto(nonmember, words, tmp_path):
-    """auto(...): what the command said, and the folder of the joined result."""
+    """auto(...): what the command printed, and the folder of the joined result."""
 
     def run(*more: str):
-        said = nonmember("audit", *words, *more)
+        done = nonmember("audit", *words, *more)
         folders = [path.parent for path in tmp_path.glob("outputs/audits/*/*/result.json")]
-        return said, folders[0] if folders else None
+        return done, folders[0] if folders else None
 
     return run
 

@@ -55,11 +55,11 @@ def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatc
     assert sizes[0] < sizes[1] < 64 < sizes[2] < 80
 
 
-def test_all_leaves_out_what_the_world_has_not(nonmember, monkeypatch):
+def test_all_leaves_out_sweeps_whose_axes_the_world_lacks(nonmember, monkeypatch):
     monkeypatch.setattr(grid, "sweeps_for", lambda world: ["k", "table12"])
     done = nonmember("check", "all", "world=hubble", "--gib", 80)
     assert done.status == 0, done.err
-    assert "Left out, as world=hubble has not all that they go over: k.\n" in done.out
+    assert "Left out, as world=hubble lacks axes or options of theirs: k.\n" in done.out
     alone = nonmember("check", "k", "world=hubble", "--gib", 80)
     assert alone.status == 1
     assert "needs world.axes.targets, which the chosen world does not have: add world=gemma or world=micro" in alone.err

@@ -63,7 +63,7 @@ def main() -> None:
         Path(given.markdown).write_text(markdown(cells, machine, today, command), encoding="utf-8")
     show(cells, machine)
     if left_out:
-        sys.stdout.write(f"Left out, as world={world} has not all that they go over: {', '.join(left_out)}.\n")
+        sys.stdout.write(f"Left out, as world={world} lacks axes or options of theirs: {', '.join(left_out)}.\n")
 
 
 def checked(
@@ -73,7 +73,7 @@ def checked(
 
     Args:
         today: services that were retired before it are.
-        left_out: gets the sweeps that go over axes or options that the chosen world has not; without it they raise.
+        left_out: gets the sweeps that go over axes or options that the chosen world lacks; without it they raise.
     """
     from hydra.errors import MissingConfigException
     from omegaconf.errors import InterpolationKeyError

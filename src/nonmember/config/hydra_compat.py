@@ -175,8 +175,7 @@ def composed_configs_checked(check: Callable[[DictConfig], None]) -> contextlib.
 
 
 def read_yaml_by_libyaml() -> None:
-    """OmegaConf's rules (duplicate keys, 1e-4 as a number) by the parser in C, where PyYAML has it: a tenth of the time
-    that the one in Python takes."""
+    """OmegaConf's rules (duplicate keys, 1e-4 as a number) by the parser in C, where PyYAML has it."""
     if not yaml.__with_libyaml__ or hasattr(_utils.get_yaml_loader, "__wrapped__"):
         return
     rules = _utils.get_yaml_loader()

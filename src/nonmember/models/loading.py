@@ -278,7 +278,7 @@ def _gguf_parsed_once() -> Iterator[None]:
 
         @data.setter
         def data(self, mapped: Any) -> None:
-            self._data = np.asarray(mapped)  # slices of a memmap take ten times as long as those of an array
+            self._data = np.asarray(mapped)  # slices of a memmap take longer than those of an array
 
     kept = gguf.GGUFReader
     gguf.GGUFReader = functools.cache(Reader)  # type: ignore[misc, assignment]
