@@ -14,7 +14,6 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import asyncio
 import contextlib
-import copy
 import functools
 import gc
 import logging
@@ -61,27 +60,6 @@ def plugins_are_looked_for_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "entry_points", functools.cache(registry.entry_points))
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def tokenizers_are_tried_once() -> Iterator[None]:
-    """An audit loads those of its models ten times, and tries each on texts of its own."""
-    from nonmember.models import loading
-
-    load, kept = loading.load_tokenizer, dict[Any, Any]()
-
-    def load_once(spec: Any) -> Any:
-        if not Path(spec.path).is_dir():
-            return load(spec)
-        files = sorted(Path(spec.path).iterdir())
-        key = (spec, *((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
-        if key not in kept:
-            kept[key] = load(spec)
-        return copy.deepcopy(kept[key])
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "load_tokenizer", load_once)
         yield
 
 

@@ -139,20 +139,34 @@ def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
 
 
 def load_tokenizer(spec: Pretrained) -> Any:
-    """From a folder or the hub, tried and set as `tokenizing.prepare` says."""
+    """From a folder or the hub, tried and set as `tokenizing.prepare` says. Shared: one of a folder is loaded and tried
+    once while its files stay as they are, since every audit needs it several times, and no caller changes it."""
     imported()
+    if not Path(spec.path).is_dir():
+        return _tried(spec.path, spec.bos, **_location(spec))
+    stats = sorted((file.name, file.stat()) for file in Path(spec.path).iterdir())
+    files = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+    return _kept(files, spec.path, spec.bos, **_location(spec))
+
+
+@functools.lru_cache(maxsize=8)
+def _kept(files: tuple[Any, ...], path: str, bos: str, **where: Any) -> Any:
+    return _tried(path, bos, **where)
+
+
+def _tried(path: str, bos: str, **where: Any) -> Any:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
+        tokenizer = AutoTokenizer.from_pretrained(path, **where)
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
     except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
         if not is_failure(error):
             raise
         raise ValueError(
-            f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
+            f"No tokenizer could be loaded from {path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
-    return prepared(tokenizer, spec.bos, spec.path)
+    return prepared(tokenizer, bos, path)
 
 
 def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
