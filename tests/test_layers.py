@@ -217,7 +217,7 @@ def test_nothing_runs_what_it_reads():
 
 
 def test_models_and_their_tokenizers_bring_no_code():
-    """transformers asks on the terminal where it is not told; `where` and `_location` come from the command line."""
+    """transformers asks on the terminal where it is not told; `where` and `location` come from the command line."""
     none_but((path, [ast.unparse(call) for call in calls(path) if may_ask(call)]) for path in MODULES)
 
 
@@ -225,7 +225,7 @@ def may_ask(call: ast.Call) -> bool:
     function = ast.unparse(call.func)
     told = {keyword.arg or ast.unparse(keyword.value) for keyword in call.keywords}
     loads = function.startswith("Auto") and function.endswith((".from_pretrained", ".from_config"))
-    return loads and not told & {"trust_remote_code", "where", "_location(spec)"}
+    return loads and not told & {"trust_remote_code", "where", "location(spec)"}
 
 
 def test_no_option_of_a_command_can_be_shortened():

@@ -30,14 +30,9 @@ from transformers.integrations import hub_kernels
 
 import tiny
 from nonmember.models import Gguf, Pretrained, Scratch, loading
+from nonmember.models.hub import pretrained_identity
 from nonmember.models.kinds.pretrained import ATTENTIONS, load_folder
-from nonmember.models.loading import (
-    load_pretrained,
-    own_implementation,
-    pretrained_identity,
-    train_tokenizer,
-    transformers_model,
-)
+from nonmember.models.loading import load_pretrained, own_implementation, train_tokenizer, transformers_model
 from nonmember.models.reading import position_limit
 from nonmember.records import Corpus
 

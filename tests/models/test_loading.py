@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import transformers
 from safetensors import SafetensorError
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -29,15 +30,9 @@ from nonmember.models.encoding import (
     shared_ids,
     token_spans,
 )
+from nonmember.models.hub import pretrained_identity
 from nonmember.models.kinds.pretrained import load_folder
-from nonmember.models.loading import (
-    LoadedModel,
-    from_scratch,
-    load_pretrained,
-    pretrained_identity,
-    save,
-    train_tokenizer,
-)
+from nonmember.models.loading import LoadedModel, from_scratch, load_pretrained, save, train_tokenizer
 from nonmember.records import Corpus, Document
 
 CORPUS = Corpus(tiny.GENERAL.documents)
@@ -263,8 +258,8 @@ def test_a_hub_model_is_the_commit_that_its_revision_stands_for(monkeypatch):
     def config(path, revision="main", **_):
         return SimpleNamespace(_commit_hash={"main": "a" * 40, "v1": "a" * 40, "v2": "b" * 40}[revision])
 
-    monkeypatch.setattr(loading.AutoConfig, "from_pretrained", config)
-    monkeypatch.setattr(loading, "find_adapter_config_file", lambda *_, **__: None)
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", config)
+    monkeypatch.setattr(transformers.utils, "find_adapter_config_file", lambda *_, **__: None)
     main, v1, v2 = (pretrained_identity(Pretrained("owner/model", revision)) for revision in (None, "v1", "v2"))
     assert main == v1 == {"path": "owner/model", "commit": "a" * 40, "dtype": "float32"}
     assert v2 == main | {"commit": "b" * 40}

@@ -13,9 +13,10 @@ from transformers import PreTrainedTokenizerFast
 import tiny
 from nonmember.models import tokenizing
 from nonmember.models.encoding import encode, encode_corpus
+from nonmember.models.hub import load_tokenizer, pretrained_identity
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.pretrained import Pretrained
-from nonmember.models.loading import LoadedModel, load_tokenizer, pretrained_identity, train_tokenizer
+from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import prompt_ids
 from nonmember.models.reading import texts_read
 from nonmember.models.tokenizing import UnreadableText, ids_of, prepare, read_around, reading_version

@@ -17,10 +17,11 @@ import tiny
 from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models import Pretrained
 from nonmember.models.forward import split_forward
+from nonmember.models.hub import pretrained_identity
 from nonmember.models.kinds import in_memory
 from nonmember.models.kinds.in_memory import content_of
 from nonmember.models.lengths import Lengths, key_of, lengths_of
-from nonmember.models.loading import LoadedModel, pretrained_identity, save, train_tokenizer
+from nonmember.models.loading import LoadedModel, save, train_tokenizer
 from nonmember.models.probing import probe
 from nonmember.models.reading import position_limit
 from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence, observe_gradients

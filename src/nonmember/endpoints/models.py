@@ -117,8 +117,8 @@ class MaskedModel(ModelSpec):
         require_model(self.path)
 
     def key(self, builder: Builder) -> dict[str, Any]:
+        from nonmember.models.hub import pretrained_identity
         from nonmember.models.kinds.pretrained import Pretrained
-        from nonmember.models.loading import pretrained_identity
 
         return {"masked": pretrained_identity(Pretrained(self.path, self.revision))}
 

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,23 +26,13 @@ from transformers import (
     modeling_gguf_pytorch_utils,
 )
 from transformers.integrations import hub_kernels
-from transformers.utils import cached_file, find_adapter_config_file, is_flash_attn_2_available
+from transformers.utils import cached_file, is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning
-from nonmember.models.folders import (
-    CONFIG,
-    EXPECTED,
-    base_of_adapter,
-    check_folder,
-    folder_identity,
-    json_of,
-    named_base,
-    tensors_of,
-    weight_files,
-)
-from nonmember.models.lengths import key_of
-from nonmember.models.tokenizing import is_failure, prepared, reading_version
+from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
+from nonmember.models.hub import base_of, first_line, load_tokenizer, location
+from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
@@ -95,10 +85,6 @@ def require_flash_attention(config: Any, auto: Any) -> None:
 log = logging.getLogger(__name__)
 
 END_OF_TEXT = "<|endoftext|>"
-DESCRIBED_BY = ("tokenizer.json", "tokenizer_config.json")
-MAY_BE_MISSING = {
-    f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries", "connection_errors")
-}
 
 
 @dataclass(frozen=True)
@@ -138,37 +124,6 @@ def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
     return LoadedModel(model.eval(), tokenizer)
 
 
-def load_tokenizer(spec: Pretrained) -> Any:
-    """From a folder or the hub, tried and set as `tokenizing.prepare` says. Shared: one of a folder is loaded and tried
-    once while its files stay as they are, since every audit needs it several times, and no caller changes it."""
-    imported()
-    if not Path(spec.path).is_dir():
-        return _tried(spec.path, spec.bos, **_location(spec))
-    stats = sorted((file.name, file.stat()) for file in Path(spec.path).iterdir())
-    files = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
-    return _kept(files, spec.path, spec.bos, **_location(spec))
-
-
-@functools.lru_cache(maxsize=8)
-def _kept(files: tuple[Any, ...], path: str, bos: str, **where: Any) -> Any:
-    return _tried(path, bos, **where)
-
-
-def _tried(path: str, bos: str, **where: Any) -> Any:
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path, **where)
-        if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
-            raise ValueError("It has no vocabulary.")
-    except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
-        if not is_failure(error):
-            raise
-        raise ValueError(
-            f"No tokenizer could be loaded from {path}: {_first_line(error)} Expected tokenizer.json (or another "
-            "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
-        ) from error
-    return prepared(tokenizer, bos, path)
-
-
 def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     """From a folder or the hub; says in a sentence what is missing.
 
@@ -179,14 +134,14 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     imported()
     check_folder(spec.path)
     options = {"dtype": spec.dtype, **_quantization(spec)}
-    base = _base_of(spec)
+    base = base_of(spec)
     if base is not None:
         check_folder(base)
-    _config_of("causal language model", base or spec.path, _location(spec))  # of which loading a tokenizer fails too
+    _config_of("causal language model", base or spec.path, location(spec))  # of which loading a tokenizer fails too
     tokenizer = load_tokenizer(spec)
     with Stage(f"loading {spec.path}"):
         model = transformers_model(
-            AutoModelForCausalLM, "causal language model", base or spec.path, _location(spec), spec.attention, **options
+            AutoModelForCausalLM, "causal language model", base or spec.path, location(spec), spec.attention, **options
         )
         if base is not None:
             from nonmember.models.adapted import put_on  # imports peft
@@ -194,7 +149,7 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
             try:
                 model = put_on(model, spec.path, spec.revision, merged=merged)
             except Exception as error:  # whatever peft says of files that are not ours
-                raise ValueError(f"The adapter {spec.path} could not be put on {base}: {_first_line(error)}") from error
+                raise ValueError(f"The adapter {spec.path} could not be put on {base}: {first_line(error)}") from error
     require_rows(tokenizer, model, spec.path)
     return LoadedModel(model.eval(), tokenizer)
 
@@ -234,7 +189,7 @@ def transformers_model(
     except Exception as error:  # likewise
         if attention != "auto" and "attention" in str(error):
             raise ValueError(
-                f"{path} has no attention={attention}: {_first_line(error)} Use attention=auto, which takes what is "
+                f"{path} has no attention={attention}: {first_line(error)} Use attention=auto, which takes what is "
                 "there."
             ) from error
         raise _unloadable(kind, path, error) from error
@@ -254,7 +209,7 @@ def _config_of(kind: str, path: str, where: Mapping[str, Any]) -> Any:
 
 
 def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
-    return ValueError(f"No {kind} could be loaded from {path}: {_first_line(error)} {EXPECTED}")
+    return ValueError(f"No {kind} could be loaded from {path}: {first_line(error)} {EXPECTED}")
 
 
 def _files_of(path: str, revision: str | None) -> Path:
@@ -265,18 +220,6 @@ def _files_of(path: str, revision: str | None) -> Path:
     if weight_files(folder):  # else they were taken from another revision, where the hub keeps converted ones
         check_folder(str(folder))
     return folder
-
-
-def is_adapter(spec: Pretrained) -> bool:
-    return _base_of(spec) is not None
-
-
-def _base_of(spec: Pretrained) -> str | None:
-    """What an adapter is put on; None where the path is that of a whole model."""
-    if Path(spec.path).is_dir():
-        return base_of_adapter(Path(spec.path))
-    adapter = find_adapter_config_file(spec.path, revision=spec.revision)
-    return None if adapter is None else named_base(Path(adapter))
 
 
 @contextlib.contextmanager
@@ -317,7 +260,7 @@ def dequantize(file: Path, folder: Path) -> None:
         if not is_failure(error):
             raise
         raise ValueError(
-            f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
+            f"No causal language model could be loaded from {file}: {first_line(error)} Expected a GGUF file with its "
             "tokenizer, of an architecture that transformers reads."
         ) from error
     model, report = answer
@@ -368,56 +311,6 @@ def save(loaded: LoadedModel, folder: Path) -> None:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from error
 
 
-def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
-    """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
-    # Part of the key only where there is any, so that keys of what was stored before it came are the same.
-    quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
-    if spec.attention != "auto":  # numbers move at the level of rounding, so that they are kept apart, as a dtype's
-        quantized["attention"] = spec.attention
-    reading = _reading_version(spec) | ({} if spec.bos == "auto" else {"bos": spec.bos})
-    folder = Path(spec.path)
-    if folder.is_dir():
-        base = base_of_adapter(folder)
-        apart = key_of(json_of(folder / CONFIG)) if base is None else {}
-        known = {**folder_identity(folder), "dtype": spec.dtype}
-        return {**known, **quantized, **reading, **apart, **_adapted(base, spec)}
-    try:
-        config = AutoConfig.from_pretrained(spec.path, **_location(spec))
-        adapter = find_adapter_config_file(spec.path, revision=spec.revision)
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{spec.path!r} is not a folder on this machine, and the Hugging Face hub gave nothing: "
-            f"{_first_line(error)} Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
-        ) from error
-    commit = getattr(config, "_commit_hash", None) or spec.revision
-    base = None if adapter is None else named_base(Path(adapter))
-    known = {"path": spec.path, "commit": commit, "dtype": spec.dtype}
-    return {**known, **quantized, **reading, **key_of(config), **_adapted(base, spec)}
-
-
-def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
-    """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
-    return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
-
-
-def _reading_version(spec: Pretrained) -> dict[str, Any]:
-    files = (cached_file(spec.path, name, revision=spec.revision, **MAY_BE_MISSING) for name in DESCRIBED_BY)
-    return reading_version(*(json_of(Path(file) if file else None) for file in files))
-
-
-def _location(spec: Pretrained) -> Mapping[str, Any]:
-    if spec.trust_remote_code:
-        _note_trusted(spec.path)
-    where: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
-    return where | {"revision": spec.revision} if spec.revision else where
-
-
-@functools.cache
-def _note_trusted(path: str) -> None:
-    """Once a process: the user may have named the model, or a config that was chosen."""
-    log.warning("Code that comes with %s is run, because of trust_remote_code=true.", path)
-
-
 def _quantization(spec: Pretrained) -> dict[str, Any]:
     """What transformers is told about where the weights go and how many bits they have."""
     if spec.quantization == "none":
@@ -432,11 +325,3 @@ def _quantization(spec: Pretrained) -> dict[str, Any]:
         arithmetic = getattr(torch, spec.dtype)
         bits = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": arithmetic}
     return {"device_map": spec.device_map or {"": 0}, "quantization_config": BitsAndBytesConfig(**bits)}
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    if not line or isinstance(error, KeyError):  # which is a name alone
-        line = f"{type(error).__name__} {line}".strip()
-    return line if line.endswith((".", "!", "?")) else line + "."

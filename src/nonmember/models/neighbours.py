@@ -48,7 +48,7 @@ class MaskedNeighbours(CorpusSpec):
     stored: ClassVar[bool] = True
 
     def identity(self) -> dict[str, Any]:
-        from nonmember.models.loading import pretrained_identity
+        from nonmember.models.hub import pretrained_identity
 
         model = pretrained_identity(Pretrained(self.path, self.revision))
         return {"kind": "masked neighbours", "base": self.base.identity(), "number": self.number, "model": model}
@@ -83,7 +83,8 @@ def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
     """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that gives offsets."""
     from transformers import AutoModelForMaskedLM
 
-    from nonmember.models.loading import load_tokenizer, transformers_model
+    from nonmember.models.hub import load_tokenizer
+    from nonmember.models.loading import transformers_model
 
     tokenizer = load_tokenizer(Pretrained(path, revision))
     if tokenizer.mask_token_id is None or not tokenizer.is_fast:

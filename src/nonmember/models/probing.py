@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,10 @@ def require_probed(builder: Builder, spec: ModelSpec, loaded: LoadedModel) -> Lo
 
     def make(_: object) -> dict[str, Any]:
         try:
-            return asdict(probe(loaded.model)) | {"num_parameters": loaded.num_parameters}
+            return asdict(probe(loaded.model)) | {
+                "num_parameters": loaded.num_parameters,
+                "position_limit": position_limit(loaded.model.config),
+            }
         except ValueError as error:
             raise ValueError(f"{spec.readable} cannot be used: {error}") from error
 
@@ -63,10 +66,11 @@ def require_probed(builder: Builder, spec: ModelSpec, loaded: LoadedModel) -> Lo
     return loaded
 
 
-def recorded_parameters(builder: Builder, spec: ModelSpec) -> int | None:
-    """How many parameters it had when it was probed: loading a large model to count them takes minutes."""
+def recorded(builder: Builder, spec: ModelSpec) -> Mapping[str, Any]:
+    """What was found when it was probed, `num_parameters` and `position_limit` among it; empty where it was not:
+    loading a large model to see them takes minutes."""
     entry = builder.store.find(KIND, spec.readable, _key(builder, spec))
-    return None if entry is None else entry.facts.get("num_parameters")
+    return {} if entry is None else entry.facts
 
 
 def _key(builder: Builder, spec: ModelSpec) -> dict[str, Any]:

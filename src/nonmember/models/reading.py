@@ -230,12 +230,6 @@ def position_limit(config: Any) -> int | None:
     return None
 
 
-def most_readable(config: Any, at_most: int) -> int:
-    """Tokens that a model of this transformers configuration reads at once, at most so many."""
-    most = position_limit(config)
-    return at_most if most is None else min(most, at_most)
-
-
 def length_of_windows(config: Any, tokenizer: Any) -> int:
     """Tokens in which a longer text is read at once: all that the model reads; where it sets no limit, those of its
     tokenizer, else 2,048, as in lm-eval 0.4.13."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
@@ -68,8 +68,8 @@ def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]])
             kept &= np.array(columns["group"]) == SUSPECT
         size = 12 if kept.sum() < 1000 else 3
         axes.scatter(
-            rankdata(compared[kept]),
-            rankdata(target[kept]),
+            scipy.stats.rankdata(compared[kept]),
+            scipy.stats.rankdata(target[kept]),
             s=size,
             color=BLUE,
             alpha=0.5,

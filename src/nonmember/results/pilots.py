@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow.parquet as pq
-from scipy import stats
+import scipy
 
 from nonmember.artifacts.store import SIDECAR
 from nonmember.records.exposure import Exposure
@@ -239,7 +239,7 @@ def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], measured: Spread) 
         f"distillation seeds, of which {invalid} are invalid."
     )
     low, high = (
-        math.sqrt(measured.variance * measured.df / stats.chi2.ppf(tail, measured.df)) for tail in (0.95, 0.05)
+        math.sqrt(measured.variance * measured.df / scipy.stats.chi2.ppf(tail, measured.df)) for tail in (0.95, 0.05)
     )
     yield (
         f"Controls of one reading differ by {math.sqrt(measured.variance):.3f} (standard deviation, on {measured.df} "

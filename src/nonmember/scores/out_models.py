@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp, ndtr
+import scipy
 
 from nonmember.checks import Number
 from nonmember.records import FloatArray, TokenTable
@@ -85,7 +85,7 @@ class Lira(Score):
         gain = target - outs.mean(axis=0)
         sigma = self._sigma(gain, outs)
         z = np.divide(gain, sigma, out=np.full(len(gain), np.nan), where=sigma > 0)
-        values = ndtr(z) if self.scale == "probability" else z
+        values = scipy.special.ndtr(z) if self.scale == "probability" else z
         undefined = {NO_OUT: _any_missing(outs), NO_SPREAD: ~(sigma > 0)}
         return scores_with_reasons(inputs.tokens, values, undefined, {"lira_at_one": int((values == 1).sum())})
 
@@ -140,5 +140,5 @@ class Rmia(Score):
 
 def _log_ratio(target: FloatArray, outs: FloatArray) -> FloatArray:
     """[documents] log LR. Means of log-probabilities are negative, and their exponentials do not overflow."""
-    result: FloatArray = target - (logsumexp(outs, axis=0) - math.log(len(outs)) if outs.size else 0.0)
+    result: FloatArray = target - (scipy.special.logsumexp(outs, axis=0) - math.log(len(outs)) if outs.size else 0.0)
     return result

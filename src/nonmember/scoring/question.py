@@ -14,7 +14,7 @@ from nonmember.audits.keys import tokens_read
 from nonmember.checks import Checked, Count, require_choice, require_distinct
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Access, ModelSpec, label_of
-from nonmember.models.reading import most_readable
+from nonmember.models.reading import position_limit
 from nonmember.observations import access_of
 from nonmember.scores.relative import Perturbation, Quantity
 from nonmember.scores.rolling import RollingQuantity
@@ -125,9 +125,8 @@ class Scoring(Checked):
             return self.max_tokens
         named = (self.model, self.reference, *self.out_models)
         models = [item for item in named if item is not None and item.has_weights]
-        return min(
-            [self.most_tokens, *(most_readable(builder.get(item).model.config, self.most_tokens) for item in models)]
-        )
+        limits = [limit for item in models if (limit := _limit_of(item, builder)) is not None]
+        return min([self.most_tokens, *limits])
 
     def tokens(self, builder: Builder) -> dict[str, dict[str, str | None]]:
         """What is read around each text, by model."""
@@ -166,3 +165,11 @@ def names_of_scores(names: Iterable[str]) -> list[str]:
     for name in found:
         require_choice(name, choices, "scores")
     return list(dict.fromkeys(item for name in found for item in GROUPS.get(name, (name,))))
+
+
+def _limit_of(model: ModelSpec, builder: Builder) -> int | None:
+    """Tokens that it reads at once; None: it sets no limit."""
+    from nonmember.models.probing import recorded  # imports torch
+
+    known: Mapping[str, int | None] = recorded(builder, model)
+    return known["position_limit"] if "position_limit" in known else position_limit(builder.get(model).model.config)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import integrate, stats
+import scipy
 
 from nonmember.stats._arrays import FloatArray, as_scores
 
@@ -150,8 +150,8 @@ def canary_power(shift: float, num_canaries: int, num_variants: int, *, alpha: f
         return 0.0
     above = np.arange(num_variants)
     points = shift + np.linspace(-8.0, 8.0, 2001)
-    chances = stats.binom.pmf(above[:, None], num_variants - 1, stats.norm.sf(points)[None])
-    rank = integrate.trapezoid(chances * stats.norm.pdf(points - shift), points, axis=1)
+    chances = scipy.stats.binom.pmf(above[:, None], num_variants - 1, scipy.stats.norm.sf(points)[None])
+    rank = scipy.integrate.trapezoid(chances * scipy.stats.norm.pdf(points - shift), points, axis=1)
     mass = np.ones(1)
     for _ in range(num_canaries):
         mass = np.convolve(mass, rank / rank.sum())[:num_rejected]

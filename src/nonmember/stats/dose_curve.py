@@ -45,7 +45,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import scipy
-from scipy.interpolate import PchipInterpolator
 
 from nonmember.records import FloatArray
 
@@ -159,7 +158,10 @@ class DoseCurve:
             [..., F] features.
         """
         share = related_share(dose, related, self.most_related)
-        return np.asarray(PchipInterpolator(self.doses, self.monotone)(dose) + share[..., None] * self.related_effect)
+        return np.asarray(
+            scipy.interpolate.PchipInterpolator(self.doses, self.monotone)(dose)
+            + share[..., None] * self.related_effect
+        )
 
     @property
     def separation(self) -> float:

@@ -96,7 +96,7 @@ class Pretrained(ModelSpec):
             return self.gguf.key(builder)
         if has_config(self.path):  # else it may be a tokenizer alone
             check_folder(self.path)
-        from nonmember.models.loading import pretrained_identity
+        from nonmember.models.hub import pretrained_identity
 
         return {"pretrained": pretrained_identity(self.resolved(builder))}
 
@@ -119,12 +119,12 @@ class Pretrained(ModelSpec):
     def num_parameters(self, builder: Builder) -> int:
         if self.gguf:
             return self.gguf.num_parameters(builder)
-        from nonmember.models.loading import is_adapter
-        from nonmember.models.probing import recorded_parameters
+        from nonmember.models.hub import is_adapter
+        from nonmember.models.probing import recorded
 
         # An adapter is loaded beside its base or merged with it, of which not both have been counted.
-        recorded = None if is_adapter(self) else recorded_parameters(builder, self)
-        return builder.get(self).num_parameters if recorded is None else recorded
+        number: int | None = None if is_adapter(self) else recorded(builder, self).get("num_parameters")
+        return builder.get(self).num_parameters if number is None else number
 
     def _load(self, builder: Builder, *, merged: bool) -> LoadedModel:
         if self.gguf:
@@ -137,7 +137,7 @@ class Pretrained(ModelSpec):
     def load_tokenizer(self, builder: Builder) -> Any:
         if self.gguf:
             return self.gguf.load_tokenizer(builder)
-        from nonmember.models.loading import load_tokenizer
+        from nonmember.models.hub import load_tokenizer
 
         return load_tokenizer(self)
 

@@ -25,7 +25,7 @@ from functools import cached_property
 from string import Formatter
 from typing import Any
 
-from scipy import stats
+import scipy
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INVALID, Cell, Number, dash
@@ -40,7 +40,7 @@ TESTED = "tested"
 
 def uniformity(p_values: Sequence[float]) -> float:
     """p of the test of Kolmogorov and Smirnov."""
-    return float(stats.kstest(p_values, "uniform").pvalue)
+    return float(scipy.stats.kstest(p_values, "uniform").pvalue)
 
 
 COUNTS: Mapping[str, Callable[[Run], bool]] = {

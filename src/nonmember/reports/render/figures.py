@@ -14,9 +14,9 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from scipy import stats
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, Row
@@ -202,7 +202,9 @@ def quantile_axis(axis: Axes, found: Sequence[float], index: int, marker: str = 
     """Sorted p-values against those expected of a uniform distribution, with the band of each rank (95%)."""
     ranks = np.arange(1, len(found) + 1)
     expected = ranks / (len(found) + 1)
-    axis.fill_between(expected, *stats.beta.interval(0.95, ranks, ranks[::-1]), color=QUIET, alpha=0.15, linewidth=0)
+    axis.fill_between(
+        expected, *scipy.stats.beta.interval(0.95, ranks, ranks[::-1]), color=QUIET, alpha=0.15, linewidth=0
+    )
     axis.plot((0, 1), (0, 1), color=QUIET, linewidth=0.7, zorder=0)
     axis.plot(expected, found, marker=marker, linestyle="", color=colour(index))
     axis.set(xlabel="expected p", xlim=(0, 1), ylim=(0, 1))

@@ -1,0 +1,144 @@
+"""What is read of a pretrained model, from a folder or the hub, before its weights are: what determines them, and its
+tokenizer. Neither needs torch's models, which an audit whose observations are in the store never loads."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.models.folders import CONFIG, base_of_adapter, folder_identity, json_of, named_base
+from nonmember.models.lengths import key_of
+from nonmember.models.tokenizing import is_failure, prepared, reading_version
+from nonmember.runtime.quiet import imported
+
+if TYPE_CHECKING:
+    from nonmember.models.kinds.pretrained import Pretrained
+
+log = logging.getLogger(__name__)
+
+MAY_BE_MISSING = {
+    f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries", "connection_errors")
+}
+
+
+def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
+    """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
+    # Part of the key only where there is any, so that keys of what was stored before it came are the same.
+    quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
+    if spec.attention != "auto":  # numbers move at the level of rounding, so that they are kept apart, as a dtype's
+        quantized["attention"] = spec.attention
+    reading = _reading_version(spec) | ({} if spec.bos == "auto" else {"bos": spec.bos})
+    folder = Path(spec.path)
+    if folder.is_dir():
+        base = base_of_adapter(folder)
+        apart = key_of(json_of(folder / CONFIG)) if base is None else {}
+        known = {**folder_identity(folder), "dtype": spec.dtype}
+        return {**known, **quantized, **reading, **apart, **_adapted(base, spec)}
+    from transformers import AutoConfig
+    from transformers.utils import find_adapter_config_file
+
+    try:
+        config = AutoConfig.from_pretrained(spec.path, **location(spec))
+        adapter = find_adapter_config_file(spec.path, revision=spec.revision)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"{spec.path!r} is not a folder on this machine, and the Hugging Face hub gave nothing: "
+            f"{first_line(error)} Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
+        ) from error
+    commit = getattr(config, "_commit_hash", None) or spec.revision
+    base = None if adapter is None else named_base(Path(adapter))
+    known = {"path": spec.path, "commit": commit, "dtype": spec.dtype}
+    return {**known, **quantized, **reading, **key_of(config), **_adapted(base, spec)}
+
+
+def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
+    """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
+    return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
+
+
+def _reading_version(spec: Pretrained) -> dict[str, Any]:
+    return reading_version(*(json_of(_described(spec, name)) for name in ("tokenizer.json", "tokenizer_config.json")))
+
+
+def _described(spec: Pretrained, name: str) -> Path | None:
+    if Path(spec.path).is_dir():
+        file = Path(spec.path) / name
+        return file if file.is_file() else None
+    from transformers.utils import cached_file
+
+    found = cached_file(spec.path, name, revision=spec.revision, **MAY_BE_MISSING)
+    return Path(found) if found else None
+
+
+def load_tokenizer(spec: Pretrained) -> Any:
+    """From a folder or the hub, tried and set as `tokenizing.prepare` says. Shared: one of a folder is loaded and tried
+    once while its files stay as they are, since every audit needs it several times, and no caller changes it."""
+    if not Path(spec.path).is_dir():
+        return _tried(spec.path, spec.bos, **location(spec))
+    stats = sorted((file.name, file.stat()) for file in Path(spec.path).iterdir() if file.exists())
+    files = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+    return _kept(files, spec.path, spec.bos, **location(spec))
+
+
+@functools.lru_cache(maxsize=8)
+def _kept(files: tuple[Any, ...], path: str, bos: str, **where: Any) -> Any:
+    return _tried(path, bos, **where)
+
+
+def _tried(path: str, bos: str, **where: Any) -> Any:
+    from transformers import AutoTokenizer
+
+    imported()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, **where)
+        if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
+            raise ValueError("It has no vocabulary.")
+    except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
+        if not is_failure(error):
+            raise
+        raise ValueError(
+            f"No tokenizer could be loaded from {path}: {first_line(error)} Expected tokenizer.json (or another "
+            "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
+        ) from error
+    return prepared(tokenizer, bos, path)
+
+
+def is_adapter(spec: Pretrained) -> bool:
+    return base_of(spec) is not None
+
+
+def base_of(spec: Pretrained) -> str | None:
+    """What an adapter is put on; None where the path is that of a whole model."""
+    if Path(spec.path).is_dir():
+        return base_of_adapter(Path(spec.path))
+    from transformers.utils import find_adapter_config_file
+
+    adapter = find_adapter_config_file(spec.path, revision=spec.revision)
+    return None if adapter is None else named_base(Path(adapter))
+
+
+def location(spec: Pretrained) -> Mapping[str, Any]:
+    """What transformers is told about where the files are."""
+    if spec.trust_remote_code:
+        _note_trusted(spec.path)
+    where: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
+    return where | {"revision": spec.revision} if spec.revision else where
+
+
+@functools.cache
+def _note_trusted(path: str) -> None:
+    """Once a process: the user may have named the model, or a config that was chosen."""
+    log.warning("Code that comes with %s is run, because of trust_remote_code=true.", path)
+
+
+def first_line(error: BaseException) -> str:
+    """Of what transformers says, for a message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    if not line or isinstance(error, KeyError):  # which is a name alone
+        line = f"{type(error).__name__} {line}".strip()
+    return line if line.endswith((".", "!", "?")) else line + "."
