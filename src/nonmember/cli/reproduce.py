@@ -87,9 +87,11 @@ def _shown(paper: Report, overrides: Sequence[str], audits: Path) -> Iterator[St
     from nonmember.config.roots import register
     from nonmember.feasibility.memory import Machine
     from nonmember.results.result import RESULT
+    from nonmember.runtime.quiet import quieten
     from nonmember.runtime.terminal import visible
 
     register()
+    quieten()
     titles: dict[str, list[str]] = {}
     for part in paper.all_parts():
         for key in part.made_by:
