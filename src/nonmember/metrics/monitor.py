@@ -236,21 +236,21 @@ def _takes_one_pass(score: Score) -> bool:
 
 def _token_ids(texts: Texts, name: str, tokenizer: Any, max_tokens: int | None) -> list[list[int]]:
     if texts is None or isinstance(texts, str) or len(texts) < 2:
-        what = " Without them a rise cannot be told from what all such text gains." if name == HELDOUT else ""
-        raise ValueError(f"{name} must be a list of two documents or more; got {texts!r}.{what}")
-    texts = list(texts)
-    if any(isinstance(text, str) for text in texts):
+        without = " Without them a rise cannot be told from what all such text gains." if name == HELDOUT else ""
+        raise ValueError(f"{name} must be a list of two documents or more; got {texts!r}.{without}")
+    items: list[Any] = list(texts)
+    if any(isinstance(item, str) for item in items):
         if not callable(tokenizer):
             raise ValueError(
                 f"{name} holds texts, which need a tokenizer of Transformers; got {tokenizer!r}. Pass tokenizer=..., "
                 "or lists of token ids."
             )
-        if other := [(index, text) for index, text in enumerate(texts) if not isinstance(text, str)]:
+        if other := [(index, item) for index, item in enumerate(items) if not isinstance(item, str)]:
             number, what = other[0]
             raise ValueError(f"{name} must hold texts alone; number {number} (from 0) is {what!r}. Leave it out.")
-        ids = encode_beginnings(tokenizer, texts, max_tokens)
+        ids = encode_beginnings(tokenizer, items, max_tokens)
     else:
-        ids = [[int(item) for item in text][:max_tokens] for text in texts]
+        ids = [[int(token) for token in item][:max_tokens] for item in items]
     if short := [index for index, item in enumerate(ids) if len(item) < 2]:
         raise ValueError(
             f"{name} must hold documents of two tokens or more; number {short[0]} (from 0) has fewer. Leave it out."
