@@ -20,6 +20,8 @@ autodoc_preserve_defaults = True
 napoleon_use_ivar = True
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = "nonmember"
 html_show_sphinx = False
 html_show_copyright = False

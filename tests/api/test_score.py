@@ -97,9 +97,13 @@ def test_ids_are_kept(make_model, documents, ids):
 
 
 def test_ids_that_name_several_texts_are_reported(make_model, caplog):
-    for given in ([{"id": "x", "text": "moss"}] * 2, pd.DataFrame({"text": ["moss", "fern"]}, index=["x", "x"])):
+    texts = ["moss", "fern", "reed", "pine"]
+    by_index = pd.DataFrame({"text": texts}, index=["x", "y", "x", float("nan")])
+    in_rows = [{"id": name, "text": text} for name, text in zip("xyx", texts, strict=False)]
+    for given in (in_rows, by_index[:3], by_index["text"]):
         caplog.clear()
-        assert nm.score(given, make_model(0))["doc_id"].tolist() == ["0", "1"]
+        ids = nm.score(given, make_model(0))["doc_id"].tolist()
+        assert ids == ["x", "y", "x~2", "row 3"][: len(given)]
         assert "'x' (2 rows)" in caplog.text
 
 

@@ -186,12 +186,6 @@ def test_a_line_that_is_not_json(nonmember, ask, documents, texts):
     refused(nonmember(*ask(documents=path)), "bad.jsonl, line 40 must be one JSON object", "Is the line cut")
 
 
-def test_duplicate_ids(nonmember, ask, documents, texts, nothing_is_lost):
-    rows = rows_of(texts)
-    said = nonmember(*ask(documents=documents([*rows, rows[3] | {"text": "another text"}])))
-    refused(said, "must be unique", "'d3' occurs more than once", "Name another id column")
-
-
 # -------------------------------------------------------------------------------------------- models
 
 

@@ -19,11 +19,11 @@ CELLS = {"order_duplication": [Checked(READY, ())] * 2, "order_shards": [Checked
 def started(monkeypatch, tmp_path):
     """Commands that were started; one sweep is made, one can be, one needs GPUs and the hub, one a folder."""
 
-    def checked(names, *_):
-        if names == ["order_chunks"]:
+    def cells_checked(name, *_, few):
+        assert few
+        if name == "order_chunks":
             raise ValueError("NONMEMBER_FILES_DIR is not set.")
-        for item in CELLS[names[0]]:
-            yield CheckedCell(names[0], "", item)
+        return [CheckedCell(name, "", item) for item in CELLS[name]]
 
     commands: list[list[str]] = []
 
@@ -33,7 +33,7 @@ def started(monkeypatch, tmp_path):
 
     here = Machine(gib=7, tflops=0.05, utilisation=0.5, device="CPU")
     monkeypatch.setattr(Machine, "here", classmethod(lambda _: here))
-    monkeypatch.setattr(check, "checked", checked)
+    monkeypatch.setattr(check, "cells_checked", cells_checked)
     monkeypatch.setattr(grid, "num_cells", lambda name, _: 2)
     monkeypatch.setattr(reproduce.subprocess, "run", run)
     monkeypatch.setenv("NONMEMBER_OUTPUTS", str(tmp_path))
@@ -71,3 +71,11 @@ def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started)
 
 def test_a_word_that_is_no_setting_is_refused(nonmember, started):
     assert "Settings must be written key=value; got fsd." in nonmember("reproduce", "order", "fsd").err
+
+
+def test_few_cells_have_each_value_of_each_axis():
+    rows = [[f"a={a}", f"b={b}", f"c={c}"] for a in range(5) for b in range(3) for c in range(2)]
+    few = grid._with_each_value(rows)
+    assert {word for row in few for word in row} == {word for row in rows for word in row}
+    assert len(few) == 5, "as many as the longest axis has values"
+    assert grid._with_each_value([[]]) == [[]]

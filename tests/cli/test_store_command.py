@@ -79,7 +79,7 @@ def test_all_that_takes_space_is_listed_and_what_cannot_be_read_is_named(nonmemb
     assert lines["observations"].endswith("  no result needs it")
     assert lines["completions"] == "a-model-1234  (answers; never removed)"
     assert lines["unfinished"] == "models/.partial-77"
-    assert re.fullmatch(r"3 entries, .+; 2 of them, .+, are needed by none of 1 results\.", said.last_line)
+    assert re.fullmatch(r"Entries: 3, .+; needed by no result: 2, .+\. Results: 1\.", said.last_line)
     alone = nonmember("store", "list", "--kind", "completions")
     assert len(alone.out.splitlines()) == 2
     assert "a-model-1234" in alone.out
@@ -153,13 +153,15 @@ def test_a_moved_store_takes_along_from_where_trainings_go_on_and_waits_for_thos
 def test_a_model_is_exported_by_a_name_that_only_one_has(nonmember, kept):
     put(ROOT, "models", {"seed": 3}, "other")
     said = nonmember("store", "export", "other", "card")
-    assert (said.status, "other is the label of several models; name the hash of one, as in other-" in said.err) == (
-        1,
-        True,
-    )
+    assert "other is the label of several models; name one as `nonmember store list` prints it: other-" in said.err
+    assert said.status == 1
     said = nonmember("store", "export", "nothing", "card")
-    assert (said.status, "nothing is not a model in this store; name the hash of one" in said.err) == (1, True)
+    assert (said.status, "nothing is not a model in this store; name one" in said.err) == (1, True)
     assert not Path("card").exists()
+    listed = nonmember("store", "list", "--kind", "models").out.split()
+    for name in (next(word for word in listed if word.startswith("target-")), str(kept["target"])):
+        assert nonmember("store", "export", name, f"{len(name)}").status == 0
+        assert Path(f"{len(name)}/README.md").is_file()
 
 
 def test_nobody_reads_on(nonmember, kept, monkeypatch):

@@ -11,6 +11,7 @@ import json
 import lzma
 import os
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -124,11 +125,33 @@ def test_as_jsonl_and_text_files_name_and_read_them(build, put, tmp_path):
 def test_ids_are_taken_where_each_row_has_its_own(build, put, caplog):
     path = put("d.jsonl", '{"id": 1, "text": "a"}\n{"id": "x", "text": "b"}\n')
     assert build(Documents(path)).doc_ids == ("1", "x")
-    path = put("twice.jsonl", '{"id": 1, "text": "a"}\n{"id": NaN, "text": "b"}\n')
-    assert build(Documents(path)).doc_ids == ("twice:1", "twice:2")
-    assert "ids in column 'id' are empty or no name in 1 rows. Documents are numbered" in caplog.text
+    path = put("both.jsonl", '{"id": 1, "doc_id": 2, "text": "a"}\n{"id": 1, "doc_id": 3.0, "text": "b"}\n')
+    assert build(Documents(path)).doc_ids == ("2", "3"), "the column that names every row anew"
+    assert not caplog.text
+    path = put("empty.jsonl", '{"id": 1, "text": "a"}\n{"id": NaN, "text": "b"}\n')
+    assert build(Documents(path)).doc_ids == ("1", "empty:2")
+    assert "column 'id' holds no name or whole number in 1 of 2 rows. These documents are named" in caplog.text
     with pytest.raises(ValueError, match="line 2: column 'id' must hold a name or a whole number"):
         build(Documents(path, id_field="id"))
+
+
+@pytest.mark.parametrize("id_field", [None, "id"])
+def test_repeated_ids_alone_are_changed_and_by_every_reader_alike(build, put, caplog, id_field):
+    ids = ["x", "y", "x", "x~2", "x", 7, "7"]
+    rows = [{"id": name, "text": f"text {number}"} for number, name in enumerate(ids)]
+    path = put("d.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    put("folder/d.jsonl", Path(path).read_text())
+    readers = [Documents(path, id_field=id_field)]
+    if id_field:
+        hub = Hub(str(Path(path).parent / "folder"), None, "train", "", "text", id_field)
+        readers += [Jsonl(path, id_field, "text"), hub]
+    for reader in readers:
+        caplog.clear()
+        corpus = build(reader)
+        assert corpus.doc_ids == ("x", "y", "x~3", "x~2", "x~4", "7", "7~2")
+        assert [item.text for item in corpus.documents] == [row["text"] for row in rows]
+        assert "'x' (3 rows), '7' (2 rows)" in caplog.text
+        assert "called 'x~3'" in caplog.text
 
 
 def test_lines_and_paragraphs(build, put):

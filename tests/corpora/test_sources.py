@@ -61,7 +61,6 @@ def test_jsonl_takes_lists_and_patterns_in_order_each_file_once(write_lines, bui
         (({"id": "a", "text": None},), r"column 'text' must hold text, but it holds null"),
         (({"id": None, "text": "x"},), r"column 'id' must hold a name or a whole number, but it holds None"),
         (({"id": 1.5, "text": "x"},), r"column 'id' must hold a name or a whole number, but it holds 1.5"),
-        ((ROWS[0], ROWS[0]), r"ids must be unique, but 'a'"),
         ((), r"has no documents"),
         (("", ""), r"has no documents"),
     ],

@@ -8,6 +8,7 @@ import lightning
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.demos.boring_classes import BoringModel
 from lightning.pytorch.loggers import CSVLogger
 
 import tiny
@@ -123,8 +124,8 @@ def test_a_resumed_training_has_the_same_start_and_no_reading_twice(tmp_path):
     steps = [row["step"] for row in again.history]
     assert steps == [0, 3, 4, 6, 8]
     assert again.history[0] == whole.history[0]
-    others = MembershipMonitor({"suspect": READ[1:], "canaries": CANARIES}, HELDOUT)
-    with pytest.raises(ValueError, match="Give the same sets"):
+    others = MembershipMonitor({"suspect": READ[::-1], "canaries": CANARIES}, HELDOUT)
+    with pytest.raises(ValueError, match=r"got others for suspect\. Give the same"):
         fit(tmp_path, [others], ckpt_path=tmp_path / "half.ckpt")
 
 
@@ -158,7 +159,10 @@ def test_texts_are_read_as_token_ids_are(tmp_path):
         ({"sets": {}}, "one set or more"),
         ({"sets": {"heldout": READ}}, "none of them 'heldout'"),
         ({"heldout": READ[:1]}, "two documents or more"),
+        ({"heldout": None}, "got None. Without them a rise cannot be told"),
         ({"heldout": ["a text", "another"]}, "need a tokenizer"),
+        ({"heldout": ["a text", float("nan")], "tokenizer": len}, r"number 1 \(from 0\) is nan"),
+        ({"scores": ["min_k"]}, "names with a score each"),
         ({"heldout": [[1, 2], [3]]}, "number 1 .* has fewer"),
         ({"scores": {"mine": ReferenceDifference()}}, "mine needs more"),
         ({"every_n_steps": 0}, "every_n_steps"),
@@ -168,3 +172,22 @@ def test_what_cannot_be_watched_is_refused(changes, words):
     settings = {"sets": {"suspect": READ}, "heldout": HELDOUT} | changes
     with pytest.raises(ValueError, match=words):
         MembershipMonitor(**settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "changes", "words"),
+    [
+        (Training, {"model": "lm"}, "at model='lm'; nothing is there. Pass model='model'"),
+        (Training, {"model": "model.gpt_neox.layers"}, "a ModuleList is there. Pass model='model'"),
+        (BoringModel, {}, "BoringModel .* There is none in it"),
+        (Training, {"heldout": [[1] * 999, [1, 2]]}, r"at most \d+ tokens; the longest has 999. Pass max_tokens="),
+    ],
+)
+def test_a_training_that_cannot_be_watched_is_refused_before_its_first_step(tmp_path, make, changes, words):
+    watching = MembershipMonitor(**{"sets": {"suspect": READ}, "heldout": HELDOUT} | changes)
+    trainer = lightning.Trainer(
+        accelerator="cpu", callbacks=[watching], logger=False, enable_checkpointing=False, default_root_dir=tmp_path
+    )
+    with pytest.raises(ValueError, match=words):
+        trainer.fit(make())
+    assert trainer.global_step == 0

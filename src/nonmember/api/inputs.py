@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +13,6 @@ from nonmember.config.words import literal, override, with_literal_paths
 from nonmember.corpora.sources.conversations import ConversationsInMemory, holds_conversations
 from nonmember.corpora.sources.documents import InMemory, digest_of
 from nonmember.runtime.naming import path_of
-
-log = logging.getLogger(__name__)
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
@@ -167,10 +164,10 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     if hasattr(given, "to_pylist"):  # Arrow
         return list(given.to_pylist())
     if hasattr(given, "to_frame") and hasattr(given, "index"):  # pandas' Series
-        return _with_index([{"text": value} for value in given], given.index, name)
+        return _with_index([{"text": value} for value in given], given.index)
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
-        return _with_index(rows, given.index, name)
+        return _with_index(rows, given.index)
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
         from nonmember.corpora.sources.columns import is_missing
 
@@ -187,17 +184,15 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     )
 
 
-def _with_index(rows: list[dict[str, Any]], index: Iterable[Any], name: str) -> list[Mapping[str, Any]]:
+def _with_index(rows: list[dict[str, Any]], index: Iterable[Any]) -> list[Mapping[str, Any]]:
     """The rows, named by the index where it is more than their numbers from 0 and no column names them."""
-    from nonmember.corpora.sources.columns import IDS, repeated_in
+    from nonmember.corpora.sources.columns import IDS, is_missing
 
     values = list(index)
     if values == list(range(len(values))) or any(column in row for row in rows[:1] for column in IDS):
         return [*rows]
-    if repeated := repeated_in(map(str, values)):
-        log.warning("%s: the index names several rows alike: %s. Texts are numbered from 0 instead.", name, repeated)
-        return [*rows]
-    return [{IDS[0]: str(value), **row} for value, row in zip(values, rows, strict=True)]
+    names = [None if is_missing(value) else str(value) for value in values]
+    return [{IDS[0]: name, **row} for name, row in zip(names, rows, strict=True)]
 
 
 def _is_text(given: str) -> bool:

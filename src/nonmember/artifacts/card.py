@@ -31,16 +31,21 @@ def export(one: Kept, to: Path) -> Path:
     return to
 
 
+def is_adapter(one: Kept) -> bool:
+    return any(Path(name).name == "adapter_config.json" for name in one.sidecar["files"])
+
+
 def card(one: Kept) -> str:
     """A model card from the recipe: Markdown behind YAML, as model hubs read it."""
     facts, key = one.sidecar["facts"], one.sidecar["key"]
-    adapter = any(Path(name).name == "adapter_config.json" for name in one.sidecar["files"])
+    adapter = is_adapter(one)
     label = facts.get("label", one.label)
     lines = ["---", f"library_name: {'peft' if adapter else 'transformers'}", "pipeline_tag: text-generation"]
     lines += ["tags: [nonmember]", "---", "", f"# {label}", ""]
     lines += ["Made by `nonmember` to test what can be learned about a model's training data; for no other use.", ""]
     if adapter:
-        lines += ["This is only an adapter. It needs the base that it was tuned on, described below.", ""]
+        needed = "This is only an adapter. It needs the base that it was tuned on, described below: "
+        lines += [f"{needed}`peft.PeftModel.from_pretrained(base, FOLDER)`.", ""]
     lines += ["## How it was made", ""]
     lines += [f"{number}. {step}" for number, step in enumerate(_steps(key), start=1)]
     if isinstance(key.get("teacher"), Mapping):

@@ -78,28 +78,36 @@ def checked(
     from hydra.errors import MissingConfigException
     from omegaconf.errors import InterpolationKeyError
 
-    from nonmember.config.feasible import check_cell
-    from nonmember.config.grid import cells_of
-    from nonmember.feasibility.table import CheckedCell
     from nonmember.runtime.progress import Stage
 
-    is_given = any(word.startswith("trainer=") for word in overrides)
-    trainer = [] if is_given else [f"trainer={machine.device.lower()}"]
     with Stage("checking", len(names), "sweeps") as stage:
         for name in names:
             try:
-                numbered = [
-                    (item.number, " ".join(item.words), check_cell(item.config, machine, today, is_open=item.is_open))
-                    for item in cells_of(name, [*overrides, *trainer])
-                ]
+                yield from cells_checked(name, overrides, machine, today)
             except (MissingConfigException, InterpolationKeyError):
                 if left_out is None:
                     raise
                 left_out.append(name)
-                numbered = []
-            for _, words, cell in sorted(numbered, key=lambda item: item[0]):
-                yield CheckedCell(name, words, cell)
             stage.advance()
+
+
+def cells_checked(
+    name: str, overrides: Sequence[str], machine: Machine, today: date, *, few: bool = False
+) -> list[CheckedCell]:
+    """The cells of a sweep, in their order. few: see `cells_of`."""
+    from nonmember.config.feasible import check_cell
+    from nonmember.config.grid import cells_of
+    from nonmember.feasibility.table import CheckedCell
+
+    is_given = any(word.startswith("trainer=") for word in overrides)
+    trainer = [] if is_given else [f"trainer={machine.device.lower()}"]
+    cells = {
+        item.number: CheckedCell(
+            name, " ".join(item.words), check_cell(item.config, machine, today, is_open=item.is_open)
+        )
+        for item in cells_of(name, [*overrides, *trainer], few=few)
+    }
+    return [cells[number] for number in sorted(cells)]
 
 
 def _parser() -> argparse.ArgumentParser:

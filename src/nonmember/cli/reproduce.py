@@ -7,7 +7,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DRY_RUN = "dry_run=true"
 EPILOG = """key=value as for `nonmember audit`: dry_run=true lists and runs nothing; world=pythia asks about
 the papers' own models; launcher=joblib, logger=csv and others are handed to every sweep. Sweeps go on where
-they were stopped. The report is written at the end."""
+they were stopped. The report is written at the end. How long a sweep takes: nonmember check SWEEP."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class State:
     num_made: int
     num_cells: int
     num_failed: int
-    hours: str = "?"
     needs: str = ""
 
     @property
@@ -46,7 +45,7 @@ class State:
     def described(self) -> str:
         if self.is_made:
             return f"made, but for {self.num_failed} that failed" if self.num_failed else "made"
-        return f"missing: {self.needs}" if self.needs else f"missing: can be made here, {self.hours} hours"
+        return f"missing: {self.needs}" if self.needs else "missing: can be made here"
 
 
 def main() -> None:
@@ -61,16 +60,18 @@ def main() -> None:
         paper = instantiate(config.report)
         audits = Path(config.outputs) / "audits"
     overrides = [word for word in given.overrides if word != DRY_RUN]
-    states = _states(paper, overrides, audits)
-    _show(paper, states)
-    todo = [state.sweep for state in states.values() if state.can_be_made]
+    states = list(_shown(paper, overrides, audits))
+    made, todo = sum(state.is_made for state in states), [state.sweep for state in states if state.can_be_made]
+    sys.stdout.write(
+        f"{len(states)} sweeps: {made} made, {len(todo)} can be made here, {len(states) - made - len(todo)} cannot.\n"
+    )
     if len(overrides) < len(given.overrides):
         return
     for number, sweep in enumerate(todo, start=1):
         sys.stdout.write(f"\n{number} of {len(todo)}: nonmember audit -m --config-name {sweep}\n")
         sys.stdout.flush()
         _command("audit", "-m", "--config-name", sweep, *overrides)  # some of whose cells fail on purpose
-    if todo or any(state.num_made for state in states.values()):
+    if todo or any(state.num_made for state in states):
         sys.stdout.flush()
         if _command("report", f"report={given.paper}"):
             raise ValueError("The report ended with an error, which is shown above. Correct that, and start again.")
@@ -81,26 +82,36 @@ def _command(*words: str) -> int:
     return subprocess.run([sys.executable, "-m", "nonmember.cli", *words], check=False, env=environment).returncode
 
 
-def _states(paper: Report, overrides: Sequence[str], audits: Path) -> dict[str, State]:
-    """By name of the sweep: of each table the first one that fills it."""
+def _shown(paper: Report, overrides: Sequence[str], audits: Path) -> Iterator[State]:
+    """Of each table the first sweep that fills it: a line as soon as it is known, with what it is for below."""
     from nonmember.config.roots import register
     from nonmember.feasibility.memory import Machine
-    from nonmember.runtime.progress import Stage
+    from nonmember.results.result import RESULT
+    from nonmember.runtime.quiet import quieten
+    from nonmember.runtime.terminal import visible
 
     register()
-    machine, names = Machine.here(), list(dict.fromkeys(sweeps[0] for sweeps in paper.sweeps.values()))
-    with Stage("looking at sweeps", len(names), "sweeps", covers=True) as stage:
-        states = {}
-        for name in names:
-            states[name] = _state(name, overrides, audits, machine)
-            stage.advance()
-    return states
+    quieten()
+    titles: dict[str, list[str]] = {}
+    for part in paper.all_parts():
+        for key in part.made_by:
+            titles.setdefault(paper.sweeps[key][0], []).append(part.title)
+    machine, width = Machine.here(), max(map(len, titles))
+    with_results = sum(any((audits / name).rglob(RESULT)) for name in titles)
+    sys.stdout.write(f"{len(titles)} sweeps, {with_results} of them with results in {visible(audits)}. Each in turn:\n")
+    for name in titles:
+        sys.stdout.write(f"{name:{width}}  ")
+        sys.stdout.flush()  # looking at it takes a second or more
+        state = _state(name, overrides, audits, machine)
+        count = f"{state.num_made} of {state.num_cells or '?'}"
+        lines = [f"{count:>9}  {state.described}", *(f"{'':{width}}  {title}" for title in titles[name])]
+        sys.stdout.write(visible("\n".join(lines), "\n") + "\n")
+        yield state
 
 
 def _state(name: str, overrides: Sequence[str], audits: Path, machine: Machine) -> State:
-    from nonmember.cli.check import checked
+    from nonmember.cli.check import cells_checked
     from nonmember.config.grid import num_cells
-    from nonmember.feasibility.table import hours_text
     from nonmember.feasibility.verdict import READY, WITH_SETTINGS
     from nonmember.results.outcomes import outcome_paths
     from nonmember.results.result import RESULT
@@ -113,16 +124,15 @@ def _state(name: str, overrides: Sequence[str], audits: Path, machine: Machine) 
         state = State(name, len(results), num_cells(name, overrides), num_failed)
         if state.is_made:
             return state
-        cells = [cell.checked for cell in checked([name], overrides, machine, date.today())]
+        cells = [cell.checked for cell in cells_checked(name, overrides, machine, date.today(), few=True)]
     except ValueError as error:
         return State(name, len(results), 0, num_failed, needs=str(error).rstrip("."))
-    jobs = {job.identity: job for cell in cells for job in cell.jobs}
     needs = dict.fromkeys(
         [*(f"needs {', '.join(cell.hub)} from the hub" for cell in cells if cell.hub)]
         + [cell.status for cell in cells if cell.status.startswith("needs ")]
         + [cell.asks[0] for cell in cells if cell.status not in (READY, WITH_SETTINGS) and cell.asks]
     )
-    return replace(state, hours=hours_text(list(jobs.values()), machine), needs="; ".join(needs))
+    return replace(state, needs="; ".join(needs))
 
 
 def _world_of(path: Path) -> str | None:
@@ -132,27 +142,6 @@ def _world_of(path: Path) -> str | None:
         return AuditResult.load(path).question.world
     except (ValueError, OSError):
         return None
-
-
-def _show(paper: Report, states: Mapping[str, State]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from nonmember.runtime.terminal import for_rich
-
-    table = Table("table or figure", "sweep", "audits", "state", header_style="bold")
-    table.columns[2].justify = "right"
-    for part in paper.all_parts():
-        for key in part.made_by:
-            state = states[paper.sweeps[key][0]]
-            count = f"{state.num_made} of {state.num_cells or '?'}"
-            table.add_row(*map(for_rich, (part.title, state.sweep, count, state.described)))
-    console = Console()
-    console = console if console.is_terminal else Console(width=150)
-    console.print(table)
-    made, here = (sum(flags) for flags in zip(*((s.is_made, s.can_be_made) for s in states.values()), strict=True))
-    elsewhere = len(states) - made - here
-    console.print(f"{len(states)} sweeps: {made} made, {here} can be made here, {elsewhere} cannot.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -20,6 +20,10 @@ RESULT = "result.json"
 DAY = 86400.0
 NAMED = 3  # results in a line
 KEEP_DAYS = 1.0
+ONLY_AN_ADAPTER = (
+    "This is an adapter, and its base is not in it. Write the base's folder into base_model_name_or_path of its "
+    "adapter_config.json; or, for a whole model, repeat the command that trained it with export=FOLDER merge=true."
+)
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -64,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     item = action("move", move, "move this store, or merge it into another one")
     item.add_argument("to", type=Path)
     item = action("export", export, "a model as a folder with its card (README.md)")
-    item.add_argument("model", help="hash of the entry, or its label where only one has it")
+    item.add_argument("model", help="its name as `list` prints it, its folder, or its label where only one has it")
     item.add_argument("folder", type=Path, help="a new folder")
     return parser
 
@@ -83,8 +87,8 @@ def list_entries(given: argparse.Namespace) -> None:
         _say(f"{'unfinished':12} {_size(keeping.size_of(path)):>9}          {path.parent.name}/{path.name}")
     unused = [item for item in kept if not users[item.path]]
     _say(
-        f"{len(kept)} entries, {_size(sum(item.size for item in kept))}; {len(unused)} of them, "
-        f"{_size(sum(item.size for item in unused))}, are needed by none of {len(results)} results."
+        f"Entries: {len(kept)}, {_size(sum(item.size for item in kept))}; needed by no result: {len(unused)}, "
+        f"{_size(sum(item.size for item in unused))}. Results: {len(results)}."
     )
     _say_problems(problems)
 
@@ -170,12 +174,15 @@ def _merge(source: Path, target: Path) -> None:
 
 def export(given: argparse.Namespace) -> None:
     models = [item for item in keeping.entries(given.store) if item.kind == "models"]
-    matching = [item for item in models if given.model in (item.hash, item.path.name)]
+    matching = [item for item in models if Path(given.model).name in (item.hash, item.path.name)]
     matching = matching or [item for item in models if item.label == given.model]
     if len(matching) != 1:
         which = ", ".join(item.path.name for item in matching or models[:NAMED])
         what = "is the label of several models" if matching else "is not a model in this store"
-        raise ValueError(f"{given.model} {what}; name the hash of one, as in {which}.")
+        there = f"name one as `nonmember store list` prints it: {which}" if models else "the store has no models"
+        raise ValueError(f"{given.model} {what}; {there}.")
+    if card.is_adapter(matching[0]):
+        sys.stderr.write(f"{ONLY_AN_ADAPTER}\n")
     _say(str(card.export(matching[0], given.folder)))
 
 

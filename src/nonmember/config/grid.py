@@ -31,11 +31,17 @@ class Cell:
     is_open: bool
 
 
-def cells_of(sweep: str, overrides: Sequence[str]) -> Iterator[Cell]:
+def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iterator[Cell]:
     """Cells that choose the same groups come one after the other: these are composed once, and their other values are
-    put in, which gives the same config. overrides: as on the command line."""
+    put in, which gives the same config.
+
+    Args:
+        sweep: Its name.
+        overrides: As on the command line.
+        few: Only so many cells that each value of each axis is in one of them.
+    """
     rows, parser = _rows(sweep, overrides), OverridesParser.create()
-    numbered = sorted(enumerate(rows), key=lambda item: _chosen(item[1]))
+    numbered = sorted(enumerate(_with_each_value(rows) if few else rows), key=lambda item: _chosen(item[1]))
     for chosen, cells in groupby(numbered, key=lambda item: _chosen(item[1])):
         with composed(sweep, [*overrides, *chosen]) as (config, _):
             is_open = None  # alike in all of them, as the same keys are set
@@ -60,6 +66,14 @@ def _rows(sweep: str, overrides: Sequence[str]) -> list[list[str]]:
     with composed(sweep, overrides) as (config, _):
         grid: Any = OmegaConf.to_container(config.grid, resolve=True)
     return cells_of_grid([f"{key}={value}" for key, value in (grid or {}).items()])
+
+
+def _with_each_value(rows: Sequence[list[str]]) -> list[list[str]]:
+    """Few of the rows, with all words that are in any: always the one with most words that are still lacking."""
+    lacking, taken = {word for row in rows for word in row}, [*rows[:1]]
+    while lacking := lacking.difference(taken[-1] if taken else ()):
+        taken.append(max(rows, key=lambda row: len(lacking.intersection(row))))
+    return taken
 
 
 def _names() -> list[str]:

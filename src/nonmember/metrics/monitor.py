@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from nonmember.checks import require_count
 from nonmember.models.forward import SplitForward, evaluation_mode, split_forward
-from nonmember.models.reading import encode_beginnings
+from nonmember.models.reading import encode_beginnings, position_limit
 from nonmember.observations.passes.tokens import PaddedBatches, check_readable, length_buckets
 from nonmember.observations.passes.vocabulary import token_statistics
 from nonmember.records import FloatArray, TokenTable
@@ -54,7 +55,8 @@ class MembershipMonitor(lightning.Callback):
 
     Raises:
         ValueError: For sets that are too small or hold documents of a single token, texts without a tokenizer, and
-            scores that need more than one forward pass.
+            scores that need more than one forward pass; when the training starts, where there is no language model
+            at `model`, or a document is longer than it reads; for a checkpoint that has watched other documents.
 
     Source: Ours; the difference in differences is that of docs/methods/difference_in_differences.md, with the model at
     the start as the reference.
@@ -76,6 +78,8 @@ class MembershipMonitor(lightning.Callback):
         require_count(max_batch_tokens, 1, "max_batch_tokens")
         if not sets or HELDOUT in sets:
             raise ValueError(f"sets must name one set or more, none of them {HELDOUT!r}; got {list(sets)}.")
+        if not isinstance(scores, Mapping | None):
+            raise ValueError(f'scores must be names with a score each, as in {{"min_k": MinK(0.2)}}; got {scores!r}.')
         self._scores = dict(scores or {"log_likelihood": Loss(), "min_k_plus_plus": MinKPlusPlus(0.2)})
         for name, score in self._scores.items():
             if not _takes_one_pass(score):
@@ -93,8 +97,15 @@ class MembershipMonitor(lightning.Callback):
     # What Lightning calls ------------------------------------------------------------------------------------------
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        model = _language_model(pl_module, self._path)
+        most, longest = position_limit(model.config), max(len(ids) for of in self._ids.values() for ids in of)
+        if most is not None and longest > most:
+            raise ValueError(
+                f"Documents must fit into the model, which reads at most {most} tokens; the longest has {longest}. "
+                f"Pass max_tokens={most} to have their beginnings read."
+            )
         with isolate_rng():
-            self._split = split_forward(pl_module.get_submodule(self._path))
+            self._split = split_forward(model)
         for name, documents in self._ids.items():
             check_readable(self._split, {f"{name} {index}": ids for index, ids in enumerate(documents)})
         if self._start is None:
@@ -114,18 +125,21 @@ class MembershipMonitor(lightning.Callback):
         start = {
             name: {key: torch.from_numpy(item) for key, item in of.items()} for name, of in (self._start or {}).items()
         }
-        return {"start": start, "history": self.history}
+        return {"start": start, "history": self.history, "sets": self._fingerprints()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        kept = state_dict["start"]
-        sizes = {name: len(next(iter(of.values()))) for name, of in kept.items()}
-        if sizes and sizes != {name: len(ids) for name, ids in self._ids.items()}:
+        kept, sets = state_dict["start"], self._fingerprints()
+        watched = state_dict.get("sets", sets)
+        if other := [name for name in {**watched, **sets} if watched.get(name) != sets.get(name)]:
             raise ValueError(
-                f"Expected the sets that the checkpoint has watched, of {sizes} documents; got others. Give the same "
-                "sets, or train from the start."
+                "Expected the documents and max_tokens that the checkpoint has watched; "
+                f"got others for {', '.join(other)}. Give the same, or train from the start."
             )
         self._start = {name: {key: item.numpy() for key, item in of.items()} for name, of in kept.items()} or None
         self.history = [dict(row) for row in state_dict["history"]]
+
+    def _fingerprints(self) -> dict[str, str]:
+        return {name: hashlib.sha256(repr(ids).encode()).hexdigest() for name, ids in self._ids.items()}
 
     # Reading -------------------------------------------------------------------------------------------------------
 
@@ -196,20 +210,47 @@ class MembershipMonitor(lightning.Callback):
         )
 
 
+def _language_model(module: lightning.LightningModule, path: str) -> Any:
+    """The submodule of that path. Raises ValueError where that is no language model, and says which one is."""
+    modules = dict(module.named_modules())
+    if _is_language_model(found := modules.get(path)):
+        return found
+    models = [name for name, item in modules.items() if _is_language_model(item)]
+    outermost = [name for name in models if not any(name.startswith(f"{other}.") for other in models)]
+    there = "nothing is there" if found is None else f"a {type(found).__name__} is there"
+    advice = f"Pass {' or '.join(f'model={name!r}' for name in outermost)}." if outermost else "There is none in it."
+    raise ValueError(
+        f"{type(module).__name__} must have a causal language model of Transformers at model={path!r}; {there}. "
+        f"{advice}"
+    )
+
+
+def _is_language_model(module: Any) -> bool:
+    return hasattr(module, "config") and callable(getattr(module, "generate", None))
+
+
 def _takes_one_pass(score: Score) -> bool:
     more = score.needs_more_passes or score.needs_reference or score.needs_texts or score.needs_counts
     return not more and score.views == ("original",) and score.asks is None
 
 
 def _token_ids(texts: Texts, name: str, tokenizer: Any, max_tokens: int | None) -> list[list[int]]:
-    if isinstance(texts, str) or len(texts) < 2:
-        raise ValueError(f"{name} must be a list of two documents or more; got {texts!r}.")
-    if any(isinstance(text, str) for text in texts):
-        if tokenizer is None:
-            raise ValueError(f"{name} holds texts, which need a tokenizer. Pass tokenizer=..., or lists of token ids.")
-        ids = encode_beginnings(tokenizer, [str(text) for text in texts], max_tokens)
+    if texts is None or isinstance(texts, str) or len(texts) < 2:
+        without = " Without them a rise cannot be told from what all such text gains." if name == HELDOUT else ""
+        raise ValueError(f"{name} must be a list of two documents or more; got {texts!r}.{without}")
+    items: list[Any] = list(texts)
+    if any(isinstance(item, str) for item in items):
+        if not callable(tokenizer):
+            raise ValueError(
+                f"{name} holds texts, which need a tokenizer of Transformers; got {tokenizer!r}. Pass tokenizer=..., "
+                "or lists of token ids."
+            )
+        if other := [(index, item) for index, item in enumerate(items) if not isinstance(item, str)]:
+            number, what = other[0]
+            raise ValueError(f"{name} must hold texts alone; number {number} (from 0) is {what!r}. Leave it out.")
+        ids = encode_beginnings(tokenizer, items, max_tokens)
     else:
-        ids = [[int(item) for item in text][:max_tokens] for text in texts]
+        ids = [[int(token) for token in item][:max_tokens] for item in items]
     if short := [index for index, item in enumerate(ids) if len(item) < 2]:
         raise ValueError(
             f"{name} must hold documents of two tokens or more; number {short[0]} (from 0) has fewer. Leave it out."

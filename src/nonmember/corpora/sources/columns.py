@@ -8,6 +8,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from nonmember.corpora.sources.rows import Row, kind_of
 from nonmember.corpora.specs import CorpusSpec, document
@@ -54,13 +55,14 @@ class FromRows(CorpusSpec):
             row: Its columns.
             where: File and row, for messages.
             text: Its text.
-            id_field: The column with the id, where there is one.
-            name: The id, where there is none.
+            id_field: The column with the id, where there is one; one that was found, not named, may be empty.
+            name: Its id, where the row has none.
         """
-        doc_id = name if id_field is None else name_of(row, id_field, where)
+        if id_field is not None and (self.id_field is not None or _is_name(row.get(id_field))):
+            name = name_of(row, id_field, where)
         cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)
         titles = (optional_text_of(row, field, where) for field in (self.title_field, self.author_field))
-        return document(doc_id, text, cluster_id, domain, *titles)
+        return document(name, text, cluster_id, domain, *titles)
 
     def work_fields(self) -> dict[str, str]:
         """Of an identity, only where they are used: corpora stored before there were such columns keep their names."""
@@ -72,14 +74,14 @@ class FromRows(CorpusSpec):
 
 
 def name_of(row: Row, field: str, where: str) -> str:
-    """An id or a cluster: text, or a whole number written as text."""
+    """An id or a cluster: text, or a whole number written as text, for which pandas may have put a float."""
     value = column_of(row, field, where)
     if not _is_name(value):
         raise ValueError(
             f"{where}: column {field!r} must hold a name or a whole number, but it holds {value!r}. "
             "Name another column, or fill it."
         )
-    return str(value)
+    return str(int(value) if isinstance(value, float) else value)
 
 
 def text_in(row: Row, field: str, where: str, *, or_empty: bool = True) -> str:
@@ -161,31 +163,57 @@ def item_of(row: Row, field: str, where: str) -> object:
 
 
 def find_id_column(rows: Sequence[Row], where: str) -> str | None:
-    """The column "id" or "doc_id", if it has text or a whole number in every row, and never twice the same.
+    """The column "id" or "doc_id": the first that names every row anew, else the first that names any.
 
-    Warns where there is such a column that does not name every row, so that no ids are lost unnoticed.
+    Warns of rows without a name in such a column, so that no ids are lost unnoticed.
 
     Args:
         rows: All of them.
         where: The files, for messages.
     """
-    for column in IDS:
-        values = [row.get(column) for row in rows]
-        named = [str(value) for value in values if _is_name(value)]
-        repeated = repeated_in(named)
-        if not repeated and rows and len(named) == len(rows):
-            return column
-        if named:
-            empty = f"empty or no name in {len(rows) - len(named):,} rows" if len(named) < len(rows) else ""
-            problem = " and ".join(filter(None, [empty, repeated and f"given more than once: {repeated}"]))
-            log.warning(
-                "%s: ids in column %r are %s. Documents are numbered by line or row instead. Correct the ids, or name "
-                "another column: data.id_field=COLUMN.",
-                where,
-                column,
-                problem,
-            )
-    return None
+    named = {column: [str(row[column]) for row in rows if _is_name(row.get(column))] for column in IDS}
+    whole = [column for column, names in named.items() if rows and len(set(names)) == len(rows)]
+    found = next(iter([*whole, *(column for column, names in named.items() if names)]), None)
+    given = found or next((column for column in IDS if any(not is_missing(row.get(column)) for row in rows)), None)
+    if given is not None and (num_unnamed := len(rows) - len(named[given])):
+        log.warning(
+            "%s: column %r holds no name or whole number in %s of %s rows. These documents are named by line or row. "
+            "Correct the ids, or name another column (data.id_field).",
+            where,
+            given,
+            f"{num_unnamed:,}",
+            f"{len(rows):,}",
+        )
+    return found
+
+
+def with_distinct_ids(documents: Sequence[Document], where: str) -> tuple[Document, ...]:
+    """The documents, each with another id: the first of an id keeps it, the next are "id~2", "id~3". Warns of these.
+
+    where: the files, for messages.
+    """
+    repeated = repeated_in(item.doc_id for item in documents)
+    if not repeated:
+        return tuple(documents)
+    taken = {item.doc_id for item in documents}
+    num_seen: Counter[str] = Counter()
+    distinct = []
+    for item in documents:
+        num_seen[item.doc_id] += 1
+        if num_seen[item.doc_id] > 1:
+            while (name := f"{item.doc_id}~{num_seen[item.doc_id]}") in taken:
+                num_seen[item.doc_id] += 1
+            taken.add(name)
+            item = replace(item, doc_id=name)
+        distinct.append(item)
+    log.warning(
+        "%s: ids given more than once: %s. The first document of each keeps its id, the next are called %r and so on. "
+        "Correct the ids, or name another column (data.id_field).",
+        where,
+        repeated,
+        next(new.doc_id for old, new in zip(documents, distinct, strict=True) if old != new),
+    )
+    return tuple(distinct)
 
 
 def repeated_in(names: Iterable[str]) -> str:
@@ -196,6 +224,8 @@ def repeated_in(names: Iterable[str]) -> str:
 
 
 def _is_name(value: object) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
     return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
 
 

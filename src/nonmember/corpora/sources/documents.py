@@ -19,6 +19,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
 from nonmember.checks import require_text
 from nonmember.corpora.sources.columns import (
+    IDS,
     IN_BRACES,
     NUM_INSPECTED,
     FromRows,
@@ -28,6 +29,7 @@ from nonmember.corpora.sources.columns import (
     find_id_column,
     find_text_column,
     text_in,
+    with_distinct_ids,
 )
 from nonmember.corpora.sources.files import File, documents_at, files_at, files_in, forms, require_below
 from nonmember.corpora.sources.formats import BY_SUFFIX, TEXT, NumberedRow, form_of, plain_suffix, rows_of
@@ -64,8 +66,8 @@ class Documents(FromRows):
             document each.
         text_field: The column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
             where there is no doubt (`find_text_column`).
-        id_field: The column with the id, unique over all files. None: "id" or "doc_id" where every row has another;
-            else "stem:number", the number of the line or row (in CSV the line of names is the first).
+        id_field: The column with the id; None: "id" or "doc_id" (`find_id_column`). Without, "stem:number", the number
+            of the line or row (in CSV the line of names is the first). Repeated ids: `with_distinct_ids`.
         cluster_field: See `FromRows`, as for `title_field` and `author_field`.
         domain: Of all documents; empty: the stem of each file, and none for files that are documents.
         split: What a document of a text file is: lines, paragraphs (set off by blank lines) or file. None: each file of
@@ -112,7 +114,7 @@ class Documents(FromRows):
         if not rows:
             raise ValueError(f"{self._where()} has no documents. Check how it was written.")
         id_field = self.id_field or find_id_column([row.row for _, row in rows], self._where())
-        documents = tuple(self._document(file, row, text_field, id_field) for file, row in rows)
+        documents = [self._document(file, row, text_field, id_field) for file, row in rows]
         log.info(
             "%s: %s documents (%s), text %s, named %s.",
             self._where(),
@@ -121,11 +123,11 @@ class Documents(FromRows):
             f"from {text_field!r}",
             f"by {id_field!r}" if id_field else "by file and line or row",
         )
-        return Corpus(documents)
+        return Corpus(with_distinct_ids(documents, self._where()))
 
     def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
-        """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id":
-        whether it names every row anew is known only when all have been read."""
+        """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id",
+        which is told: whether it names every row anew is known only when all have been read."""
         if self._is_on_hub():
             yield from self._hub().read(builder, dropped, cursor)
             return
@@ -133,6 +135,13 @@ class Documents(FromRows):
         text_field = self._text_field(files)
         rows = ((file, row) for file in files for row in self._rows(file, text_field))
         for file, row in cursor.follow(rows):
+            if not cursor.documents and not self.id_field and (there := [name for name in IDS if name in row.row]):
+                log.warning(
+                    "%s: documents of a stream are named by file and line, though there is a column %r. Give "
+                    "data.id_field=%s to name them by it.",
+                    self._where(),
+                    *there[:1] * 2,
+                )
             cursor.documents += 1
             yield self._document(file, row, text_field, self.id_field)
 
@@ -230,8 +239,8 @@ class Jsonl(FromRows):
 
     Attributes:
         path: File, pattern ("data/*.jsonl.gz") or a list of them; in order of the list, within a pattern of name.
-        id_field: Column with the id, unique over all files. None: "stem:line", lines counted from 1; such ids change
-            when a line is inserted.
+        id_field: Column with the id. None: "stem:line", lines counted from 1; such ids change when a line is inserted.
+            Repeated ids: `with_distinct_ids`.
         text_field: Column with the text. Where a column "paraphrases" holds a list of texts, "paraphrases.0" names the
             first of each.
         cluster_field: See `FromRows`, as for `title_field` and `author_field`.
@@ -252,7 +261,8 @@ class Jsonl(FromRows):
         object.__setattr__(self, "path", as_names(self.path, "`path` of Jsonl"))
 
     def build(self, builder: Builder) -> Corpus:
-        return Corpus(tuple(tracked(chain.from_iterable(map(self._read, files_at(self.path))), "reading JSON lines")))
+        documents = tracked(chain.from_iterable(map(self._read, files_at(self.path))), "reading JSON lines")
+        return Corpus(with_distinct_ids(list(documents), ", ".join(self.path)))
 
     def identity(self) -> dict[str, Any]:
         # A file's stem is content only where ids or domains are made of it; where it lies never is.
@@ -453,8 +463,8 @@ class InMemory(FromRows):
     Attributes:
         digest: Of the rows (`digest_of`).
         text_field: The column with the text; None: found where there is no doubt (`find_text_column`).
-        id_field: The column with the id. None: "id" or "doc_id" where every row has another; else the row's number
-            from 0.
+        id_field: The column with the id; None: "id" or "doc_id" (`find_id_column`). Without, the row's number from 0.
+            Repeated ids: `with_distinct_ids`.
         cluster_field: See `FromRows`, as for `title_field` and `author_field`.
     """
 
@@ -475,7 +485,8 @@ class InMemory(FromRows):
         rows = builder.resource(("documents", self.digest), self._missing)
         text_field = self._text_field(rows)
         id_field = self.id_field or find_id_column(rows, WHOLE)
-        return Corpus(tuple(self._document(number, row, text_field, id_field) for number, row in enumerate(rows)))
+        documents = [self._document(number, row, text_field, id_field) for number, row in enumerate(rows)]
+        return Corpus(with_distinct_ids(documents, WHOLE))
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "in_memory", "rules": RULES} | {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -483,7 +494,8 @@ class InMemory(FromRows):
     def _document(self, number: int, row: Row, text_field: str, id_field: str | None) -> Document:
         where = f"Row {number} of the documents"
         text = self._text(row, text_field, where)
-        return self.document(row, where, text, id_field=id_field, name=str(number), domain=self.domain)
+        name = str(number) if id_field is None else f"row {number}"  # which is no id of another
+        return self.document(row, where, text, id_field=id_field, name=name, domain=self.domain)
 
     def _text_field(self, rows: Sequence[Row]) -> str:
         return self.text_field or find_text_column(

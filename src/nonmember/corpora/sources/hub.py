@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from nonmember.artifacts import Builder
 from nonmember.checks import shown
-from nonmember.corpora.sources.columns import IN_BRACES, FromRows, column_of, name_of, text_in
+from nonmember.corpora.sources.columns import IN_BRACES, FromRows, column_of, name_of, text_in, with_distinct_ids
 from nonmember.corpora.sources.files import files_at, files_in
 from nonmember.corpora.sources.rows import Row, json_value, kind_of, read_text, row_of
 from nonmember.corpora.specs import (
@@ -154,7 +154,7 @@ class Hub(FromRows):
                 f"Split {self.split!r} of {self.path} has {len(documents)} rows{left_out}, but {wanted} are needed; "
                 "lower `num_documents`, or name another split."
             )
-        return Corpus(documents, dict(sorted(dropped.items())))
+        return Corpus(with_distinct_ids(documents, self.path), dict(sorted(dropped.items())))
 
     def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         with hub_errors(self.path, self.revision):
