@@ -283,6 +283,7 @@ print(*sorted(name for name in sys.modules if "." not in name))
         ("cli.audit", [name for name in HEAVY if name not in ("hydra", "omegaconf")] + ["numpy", "pyarrow", "rich"]),
         ("results.result", HEAVY),
         ("artifacts.store", HEAVY),
+        ("audits.cell", HEAVY),
         ("scores", HEAVY),
         ("api", [*HEAVY, "numpy", "pandas", "pyarrow", "scipy"]),
     ],

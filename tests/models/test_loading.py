@@ -9,6 +9,8 @@ import importlib.util
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -263,6 +265,16 @@ def test_a_hub_model_is_the_commit_that_its_revision_stands_for(monkeypatch):
     main, v1, v2 = (pretrained_identity(Pretrained("owner/model", revision)) for revision in (None, "v1", "v2"))
     assert main == v1 == {"path": "owner/model", "commit": "a" * 40, "dtype": "float32"}
     assert v2 == main | {"commit": "b" * 40}
+
+
+def test_what_determines_a_folder_is_seen_without_torch(made_up):
+    """An audit that has its result is recognized by it."""
+    code = (
+        "import sys; from nonmember.models import Pretrained; from nonmember.models.hub import pretrained_identity; "
+        f"pretrained_identity(Pretrained({str(made_up)!r})); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "transformers"} & set(loaded)
 
 
 def identity_of(folder: Path) -> dict:
