@@ -986,6 +986,7 @@ def test_labels_come_from_names_of_files():
         f"hub/models--EleutherAI--pythia-70m/snapshots/{'0f' * 20}": "pythia-70m",
         "novels/data.jsonl.gz": "novels",
         "novels/train-00000-of-00002.parquet": "novels",
+        "planted-16/canaries.private.json": "planted-16",
         "/月.jsonl": "月",
         "/": "documents",
     }
