@@ -148,6 +148,7 @@ GIVEN = {
     "model/deepseek_v3": ["PLACE.url=http://localhost:8000/v1"],
     "controls/pythia_controls": ["PLACE.deviation=0.04"],
     "model/tuned": ["PLACE.base.path=folder", "PLACE.corpus.source.path=unseen.jsonl"],
+    "model/tuned_chat": ["PLACE.base.path=folder", "PLACE.corpus.source.path=log.jsonl"],
 }
 
 
