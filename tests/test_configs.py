@@ -977,6 +977,12 @@ def test_what_must_be_given_is_named(data):
         assert f"{key}=VALUE" in str(refusal.value)
 
 
+def test_all_conversations_of_an_audit_are_written_by_one_template():
+    paths = [f"data.{place}path={place}log.jsonl" for place in ("", "heldout.", "unseen.")]
+    data = composed("audit", ["data=chat", *paths, "data.template=plain"]).data
+    assert {text.corpus.base.template for text in (data, data.heldout, data.unseen)} == {"plain"}
+
+
 def test_labels_come_from_names_of_files():
     config = composed("audit", ["data=jsonl", "data.path=../data/pile/wikipedia.jsonl.gz"])
     assert config.data.label == "wikipedia"
