@@ -124,7 +124,15 @@ CLOZE = NameCloze(
     max_tokens=512,
 )
 PREFIX = PrefixCompletion(
-    k=4, threshold=80, thresholds=[], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05, max_tokens=512
+    k=4,
+    threshold=80,
+    thresholds=[],
+    tokenizer=None,
+    new_tokens=2.0,
+    prompt="instruction",
+    num_permutations=199,
+    alpha=0.05,
+    max_tokens=512,
 )
 PACOST = Pacost(
     rephraser=Pretrained("the/rephraser"),

@@ -148,6 +148,7 @@ GIVEN = {
     "model/deepseek_v3": ["PLACE.url=http://localhost:8000/v1"],
     "controls/pythia_controls": ["PLACE.deviation=0.04"],
     "model/tuned": ["PLACE.base.path=folder", "PLACE.corpus.source.path=unseen.jsonl"],
+    "model/tuned_chat": ["PLACE.base.path=folder", "PLACE.corpus.source.path=log.jsonl"],
 }
 
 
@@ -976,6 +977,12 @@ def test_what_must_be_given_is_named(data):
         assert f"{key}=VALUE" in str(refusal.value)
 
 
+def test_all_conversations_of_an_audit_are_written_by_one_template():
+    paths = [f"data.{place}path={place}log.jsonl" for place in ("", "heldout.", "unseen.")]
+    data = composed("audit", ["data=chat", *paths, "data.template=plain"]).data
+    assert {text.corpus.base.template for text in (data, data.heldout, data.unseen)} == {"plain"}
+
+
 def test_labels_come_from_names_of_files():
     config = composed("audit", ["data=jsonl", "data.path=../data/pile/wikipedia.jsonl.gz"])
     assert config.data.label == "wikipedia"
@@ -986,6 +993,7 @@ def test_labels_come_from_names_of_files():
         f"hub/models--EleutherAI--pythia-70m/snapshots/{'0f' * 20}": "pythia-70m",
         "novels/data.jsonl.gz": "novels",
         "novels/train-00000-of-00002.parquet": "novels",
+        "planted-16/canaries.private.json": "planted-16",
         "/月.jsonl": "月",
         "/": "documents",
     }

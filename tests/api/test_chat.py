@@ -64,6 +64,25 @@ def test_lists_frames_and_files_are_scored_alike(chat, nonmember, tmp_path):
     assert read["log_likelihood"].tolist() == pytest.approx(table["log_likelihood"].tolist(), abs=1e-6)
 
 
+def test_a_model_is_tuned_on_what_the_assistant_says(chat, nonmember):
+    """One command; of the turns that it learns and of those that it only reads, the first become likelier."""
+    read = talks(16, seed=1)
+    for part in chat:
+        part.save_pretrained("base")
+    write_rows(Path("log.jsonl"), [{"messages": talk} for talk in read])
+    rate = ["model.training.optimization.learning_rate=0.01", "model.training.optimization.epochs=4"]
+    given = ["model=tuned_chat", "model.base.path=base", "model.corpus.source.path=log.jsonl", *rate]
+    said = nonmember("train", *given, "export=talker", "merge=true", "logger=none")
+    assert said.status == 0, said.err
+    turned = [[{**talk[1], "role": "user"}, {**talk[0], "role": "assistant"}] for talk in read]
+    gains = [
+        (nm.score(texts, "talker")["log_likelihood"] - nm.score(texts, "base")["log_likelihood"]).mean()
+        for texts in (read, turned)
+    ]
+    assert gains[0] > 0.1
+    assert gains[0] > gains[1] + 0.1
+
+
 def test_an_audit_of_conversations(chat, models):
     """The suspect ones were read by nobody, so nothing is found; all is read by the target's template."""
     found = nm.audit(

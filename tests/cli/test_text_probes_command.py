@@ -80,6 +80,7 @@ def test_sampled_completion(nonmember, asked, lab, tmp_path):
         ("coverage", "longest", "samia"), True
     )
     assert lab.ledger()["paid"] == 2 * 2 * NUM_BOOKS * PER_BOOK + 1
+    assert any("was asked by its chat route" in warning for warning in result["verdict"]["warnings"])
 
 
 def test_name_cloze(nonmember, asked, tmp_path):

@@ -90,17 +90,24 @@ def test_each_request_is_decoded_as_it_says(loaded, tmp_path):
 def test_what_is_shown_follows_the_tokenizers_template(loaded, template, shown, monkeypatch):
     monkeypatch.setattr(loaded.tokenizer, "chat_template", template)
     request = Request("d", "n", "Which?", 1, 0.0, 0, instruction="Do it.")
-    bare = Request("d", "n", "Which?", 1, 0.0, 0)
+    alone = Request("d", "n", "Which?", 1, 0.0, 0)
     plain = Request("d", "n", "Which?", 1, 0.0, 0, instruction="Do it.", plain="Go on:")
+    always_plain = replace(plain, bare=True)
+    assert plain.key() != always_plain.key()
     texts = [
         loaded.tokenizer.decode(ids)
         for ids in encode_prompts(
-            loaded.tokenizer, [PromptParts(r.instruction, r.question, r.as_text) for r in (request, bare, plain)]
+            loaded.tokenizer,
+            [
+                PromptParts(item.instruction, item.question, item.as_text, item.bare)
+                for item in (request, alone, plain, always_plain)
+            ],
         )
     ]
     assert texts[0] == shown
     assert texts[1] == ("Which?" if template is None else "<user>Which?<a>")
     assert texts[2] == ("Go on:" if template is None else shown)
+    assert texts[3] == "Go on:"
 
 
 def test_what_the_model_cannot_read_has_failed_and_the_rest_is_answered(loaded, tmp_path):

@@ -185,6 +185,7 @@ MC_PDD = McPdd(
 SAMPLED = SampledCompletion(
     similarity="samia",
     num_samples=2,
+    prompt="instruction",
     temperature=1.0,
     most_words=40,
     least_words=4,

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import nonmember as nm
 import tiny
 from command_line import only, write_rows
 from nonmember.corpora import Canaries
@@ -178,13 +179,16 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     commitment = Path("planted/commitment.txt").read_text().strip()
     assert commitment in made.out
     planted = ["data=canaries", "data.path=planted/canaries.private.json"]
-    words = ["audit", "method=canary", *planted, f"target.path={make_model()}", "logger=none"]
+    model = make_model()
+    words = ["audit", "method=canary", *planted, f"target.path={model}", "logger=none"]
     said = nonmember(*words, f"data.commitment={commitment}")
     assert said.status == 0, said.err
     result = json.loads(only(Path("outputs"), "audits/*/*/result.json").read_text())
     assert result["question"]["settings"]["commitment"] == commitment
     assert result["statistics"]["details"]["num_variants"] == [10, 10, 10]
     assert result["verdict"]["decision"] in ("inconclusive", "evidence_of_membership")
+    found = nm.audit("canary", target=str(model), overrides=[*planted, f"data.commitment={commitment}"])
+    assert (found.verdict, found.p_value) == (result["verdict"]["decision"], result["statistics"]["p_value"])
     assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
     assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
 

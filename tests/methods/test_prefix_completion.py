@@ -28,7 +28,7 @@ from scripted_models import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 ENDPOINT = Endpoint("http://localhost:1/v1", "a-model", "chat", "KEY")
 METHOD = replace(PREFIX, thresholds=[70, 80, 90])
-PROBE = CompletionProbe(k=4, threshold=80, max_new_tokens=8, tokens_of=None)
+PROBE = CompletionProbe(k=4, threshold=80, max_new_tokens=8, tokens_of=None, prompt="instruction")
 
 
 # Similarity ----------------------------------------------------------------------------------------------------------

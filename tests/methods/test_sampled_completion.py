@@ -15,6 +15,7 @@ from scripted_models import EMPTY, REFUSED, corpus_of, played, says
 METHOD = SampledCompletion(
     similarity="coverage",
     num_samples=2,
+    prompt="bare",
     temperature=1.0,
     most_words=12,
     least_words=6,
@@ -75,6 +76,8 @@ def test_the_first_half_is_shown_and_each_sample_has_a_seed_of_its_own():
     assert (first.plain, first.expected) == ("a  b c\nd e f", "g h i j k l")
     assert first.question.endswith("\n\na  b c\nd e f")
     assert [item.seed for item in (first, second)] == [7, 8]
+    in_words = replace(METHOD, prompt="instruction").probe.ask(corpus_of([text]), {}).requests[0]
+    assert (first.bare, in_words.bare, first) == (True, False, replace(in_words, bare=True))
     assert (first.temperature, first.max_new_tokens) == (1.0, 16)
     assert first.key() != second.key()
     assert questions.reasons == {"d1": "fewer than 6 words"}

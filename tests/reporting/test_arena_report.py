@@ -16,7 +16,7 @@ ASCENDING = np.arange(20.0)
 NAMES = [f"library{index:02}-a" for index in range(20)]
 
 
-def entered(method, dose, values, verdict="score_only", seconds=1.0):
+def entered(method, dose, values, verdict="score_only", seconds=1.0, sweep="arena"):
     """A target for each dose, by its place; the blind baseline knows none."""
     for name, value in zip(NAMES, values, strict=True):
         made = rival(
@@ -26,7 +26,7 @@ def entered(method, dose, values, verdict="score_only", seconds=1.0):
             name=name,
             model=f"m{dose}-{name}",
             verdict=verdict,
-            sweep="arena",
+            sweep=sweep,
             seconds=seconds,
             place=dose,
         ).that_made({"tokens_observed": 9500})
@@ -66,6 +66,15 @@ def test_found_at_equal_errors(sections):
     assert (counted(strict, "blind baseline"), counted(usual, "blind baseline")) == ("0 of 20", "1 of 20")
     (figure,) = sections["power"].figures
     assert "the blind baseline" in figure.alt
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_part_of_a_further_sweep(arena_paper, beside):
+    """Three sets of twenty at two readings, with the arena's own results or without any of them."""
+    part = [item for dose in (0, 1) for item in [*entered("codec", dose, ASCENDING + 50 * dose, sweep="arena_out")][:3]]
+    others = [item for dose in (0, 1) for item in entered("kds", dose, ASCENDING)] if beside else []
+    found = built(arena_paper, *part, *others)["power"].figures[0].numbers
+    assert counted(found, "CoDeC") == "3 of 3"
 
 
 def test_verdicts_by_what_was_read(sections):

@@ -233,6 +233,10 @@ PLANT = (
     "Texts that are not yet published: plant canaries first (nonmember canary make). No other test here has a "
     "guaranteed error rate."
 )
+LOOK_UP = (
+    "A target whose training text is open (OLMo, Pythia) or at hand: look the texts up (nonmember lookup), which needs "
+    "no test. Conversations: data=chat in place of a plain file."
+)
 NAMED = 3  # additions that are listed
 LACKING = 2  # a method that lacks more is only named
 
@@ -271,9 +275,10 @@ def _lines(advice: Advice) -> Iterator[str]:
             "alone separates the two sets."
         )
     yield from _impossible(advice)
+    yield ""
     if not situation.canaries:
-        yield ""
         yield PLANT
+    yield LOOK_UP
 
 
 def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Requests answered by a local model: through its chat template, or as plain text where it has none; or by a masked
+"""Requests answered by a local model: through its chat template, or as plain text where it has none or the request
+wants it bare; or by a masked
 language model, which fills blanks without instructions: the baseline that knows the language but not the works (BERT,
 in the paper on name cloze).
 
@@ -46,7 +47,7 @@ def complete_locally(
     name, so an answer depends on no other request.
     """
     prompts = encode_prompts(
-        loaded.tokenizer, [PromptParts(item.instruction, item.question, item.as_text) for item in requests]
+        loaded.tokenizer, [PromptParts(item.instruction, item.question, item.as_text, item.bare) for item in requests]
     )
     completions = {
         index: Completion("", "failed", reason=reason)

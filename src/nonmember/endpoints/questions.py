@@ -57,6 +57,12 @@ DRAWN = (
     "asked for again."
 )
 
+IN_WORDS = (
+    "{} was asked by its chat route, where a text cannot be gone on with bare: an instruction stood before it, "
+    "which can hide what the model read as plain text. Where the server has the completions route, set "
+    "form=completions."
+)
+
 
 def require(client: EndpointClient, access: Access, what: str) -> None:
     """Raises EndpointError where the endpoint does not offer what `what` (a method, say) needs."""
@@ -84,9 +90,14 @@ def only_answers(access: Access, what: str, name: str) -> EndpointError:
 def settings_for(client: EndpointClient) -> RequestSettings:
     """How this service wants its requests; raises EndpointError where it accepts none."""
     settings = RequestSettings(**_offer(client, "settings", _find_settings))
-    if not settings.temperature and (note := DRAWN.format(client.name)) not in client.notes:
-        client.notes.append(note)
+    if not settings.temperature:
+        _note(client, DRAWN)
     return settings
+
+
+def _note(client: EndpointClient, text: str) -> None:
+    if (note := text.format(client.name)) not in client.notes:
+        client.notes.append(note)
 
 
 def check_alternatives(client: EndpointClient, number: int, what: str) -> None:
@@ -283,6 +294,8 @@ def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Com
     settings = settings_for(client)
     if most := max(request.top_logprobs for request in requests):
         check_alternatives(client, most, "This question")
+    if client.endpoint.form == "chat" and any(request.bare for request in requests):
+        _note(client, IN_WORDS)
     wanted = [sent(client.endpoint, request, settings) for request in requests]
     with_logprobs = {item.key for item, request in zip(wanted, requests, strict=True) if request.top_logprobs}
 

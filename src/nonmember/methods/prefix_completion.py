@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -38,6 +38,9 @@ from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
+PromptForm = Literal[
+    "bare", "instruction"
+]  # the text alone, or asked for in words, by a chat template where there is one
 COMPLETION = "completion"  # the column of scores.parquet
 TOO_SHORT = "shorter than twice the number of tokens to complete"
 
@@ -75,12 +78,14 @@ def token_sort_ratio(one: str, other: str) -> int:
 @dataclass(frozen=True)
 class CompletionProbe(Probe):
     """k: tokens of the prefix and of the suffix.   threshold: a match is more similar than that.   max_new_tokens: of
-    the model's own tokens.   tokens_of: whose tokens are counted; None: words.   spans: these tokens, once at hand."""
+    the model's own tokens.   tokens_of: whose tokens are counted; None: words.   prompt: how the prefix is shown.
+    spans: these tokens, once at hand."""
 
     k: int
     threshold: int
     max_new_tokens: int
     tokens_of: ModelSpec | None
+    prompt: PromptForm
     spans: Spans = field(default=words, compare=False)
 
     name = "prefix_completion"
@@ -114,6 +119,7 @@ class CompletionProbe(Probe):
             temperature=0.0,
             seed=0,
             expected=suffix,
+            bare=self.prompt == "bare",
         )
 
     def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
@@ -173,7 +179,8 @@ class PrefixCompletion(Method):
 
     tokenizer: a model by name in whose tokens k is counted. None: the target's own where its weights are at hand, else
     words, as white space separates them.   new_tokens: how many new tokens are asked for, per token of k, where the
-    tokens are not the target's own; the completion is then cut to k.   num_permutations: of units between the two sets.
+    tokens are not the target's own; the completion is then cut to k.   prompt: the paper's instruction, which a model
+    without a chat template does not get, or the bare prefix.   num_permutations: of units between the two sets.
     max_tokens: none is cut.
     """
 
@@ -182,6 +189,7 @@ class PrefixCompletion(Method):
     thresholds: Annotated[Sequence[int], Distinct("similarities", Count(0, 99), may_be_empty=True)]
     tokenizer: ModelSpec | None
     new_tokens: Annotated[float, Number("[1, 100]", "It is a number of new tokens per token of k.")]
+    prompt: PromptForm
     num_permutations: int
     alpha: float
     max_tokens: int
@@ -210,7 +218,7 @@ class PrefixCompletion(Method):
     def _probe(self, target: ModelSpec) -> CompletionProbe:
         tokens_of = self.tokenizer or (target if target.has_weights else None)
         num_new = self.k if tokens_of == target else round(self.new_tokens * self.k)
-        return CompletionProbe(self.k, self.threshold, num_new, tokens_of)
+        return CompletionProbe(self.k, self.threshold, num_new, tokens_of, self.prompt)
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is the share of matched documents, its interval the exact binomial one; p compares units."""

@@ -32,7 +32,7 @@ from nonmember.methods.base import (
     Verdict,
 )
 from nonmember.methods.details import Details
-from nonmember.methods.prefix_completion import continue_text
+from nonmember.methods.prefix_completion import PromptForm, continue_text
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
@@ -109,11 +109,13 @@ def rouge_1_recall(written: Sequence[str], true: Sequence[str]) -> float:
 @dataclass(frozen=True)
 class SampledProbe(Probe):
     """most_words: of a document that are used; the first half of them is shown.   least_words: of a document.
-    num_samples: continuations.   ngram: words of an n-gram, at least.   seed: of the first sample."""
+    num_samples: continuations.   prompt: how the first half is shown.   ngram: words of an n-gram, at least.   seed: of
+    the first sample."""
 
     most_words: int
     least_words: int
     num_samples: int
+    prompt: PromptForm
     temperature: float
     max_new_tokens: int
     similarity: Similarity
@@ -150,6 +152,7 @@ class SampledProbe(Probe):
                 temperature=self.temperature,
                 seed=self.seed + number,
                 expected=rest,
+                bare=self.prompt == "bare",
             )
             for number in range(self.num_samples)
         ]
@@ -218,6 +221,7 @@ class SampledCompletion(Method):
 
     similarity: coverage, the share of the true ending's words in n-grams that the sample which covers most has too;
     longest, the longest run of any sample; samia, the mean share of its words that samples have (ROUGE-1 recall).
+    prompt: the first half alone, or behind the instruction of prefix completion where the target has a chat template.
     most_words: of a document that are used, the first half of which is shown.   least_words: shorter documents are left
     out.   ngram: words of an n-gram, at least.   max_new_tokens: of each sample, which is cut to as many words as the
     ending has.   seed: of the draws.   num_permutations: of works between the two sets.   max_tokens: none is cut.
@@ -225,6 +229,7 @@ class SampledCompletion(Method):
 
     similarity: Similarity
     num_samples: Annotated[int, Count(1, 1000)]
+    prompt: PromptForm
     temperature: Annotated[float, Number("(0, 10)", "At 0 all samples would be alike.")]
     most_words: Annotated[int, Count(4)]
     least_words: Annotated[int, Count(4)]
@@ -259,6 +264,7 @@ class SampledCompletion(Method):
             self.most_words,
             self.least_words,
             self.num_samples,
+            self.prompt,
             self.temperature,
             self.max_new_tokens,
             self.similarity,

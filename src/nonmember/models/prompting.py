@@ -22,11 +22,13 @@ class PromptParts:
     """The instruction a model gets before it answers.
 
     instruction: the system's turn; empty: none.   request: the user's.   plain: both, for a model without a chat form.
+    bare: plain for every model.
     """
 
     instruction: str
     request: str
     plain: str
+    bare: bool = False
 
 
 def prompt_ids(tokenizer: Any, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
@@ -36,9 +38,11 @@ def prompt_ids(tokenizer: Any, prompt: Prompt, texts: Sequence[str]) -> list[lis
 
 def encode_prompts(tokenizer: Any, parts: Sequence[PromptParts]) -> list[list[int]]:
     """Token ids of a prompt, ending where the model continues."""
-    if _has_chat_template(tokenizer):
-        return _encoded_chat(tokenizer, [_chat(tokenizer, item) for item in parts])
-    return _encoded_plain(tokenizer, [item.plain for item in parts])
+    if not _has_chat_template(tokenizer) or all(item.bare for item in parts):
+        return _encoded_plain(tokenizer, [item.plain for item in parts])
+    if any(item.bare for item in parts):
+        return [encode_prompts(tokenizer, [item])[0] for item in parts]
+    return _encoded_chat(tokenizer, [_chat(tokenizer, item) for item in parts])
 
 
 def answer_ids(tokenizer: Any, question: Question) -> list[int]:

@@ -26,6 +26,7 @@ class Request:
         seed: Of the decoding.
         instruction: The system's turn; empty: none.
         plain: What a model without a chat form goes on with; empty: instruction, blank line, question.
+        bare: A model with a chat form is to go on with `plain` too, wherever it can be asked without that form.
         top_logprobs: How many alternatives to every written token are wanted with their log-probabilities; 0: none.
         expected: What the right answer is, where there is one.
         options: What there is to choose among, as the question shows it.
@@ -42,10 +43,12 @@ class Request:
     top_logprobs: int = 0
     expected: str = ""
     options: tuple[str, ...] = ()
+    bare: bool = False
 
     def key(self) -> dict[str, Any]:
         """What determines the answer."""
-        return {name: value for name, value in vars(self).items() if name not in ("expected", "options")}
+        left_out = ("expected", "options") if self.bare else ("expected", "options", "bare")
+        return {name: value for name, value in vars(self).items() if name not in left_out}
 
     @property
     def as_text(self) -> str:
