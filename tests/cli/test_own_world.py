@@ -120,6 +120,7 @@ WRONG = [
     ("audit", "trainer.micro_batch_size=0", "trainer.micro_batch_size must be a whole number"),
     ("audit", "nme=x", "There is no key nme; did you mean name?"),
     ("audit", "launcher.dry_run=true", "There is no key launcher.dry_run. launcher has no keys."),
+    ("audit", "general.path=x", "There is no key general.path; did you mean world.general.path? general has no keys."),
     ("score", "k=1.5", "got 1.5"),
 ]
 

@@ -18,6 +18,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
+from omegaconf import Container, DictConfig
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -104,7 +105,9 @@ def _explained(error: BaseException) -> str:
             start = f"{above} has" if above else "The keys are"
             empty = f"is empty; add to it with +{error.full_key}=..." if above.endswith(FREE) else "has no keys."
             has = f"{start} {_listed(known)}." if known else f"{above} {empty}"
-            return f"There is no key {error.full_key}{_meant(str(error.key), known)} {has}"
+            elsewhere = _with_ending(error.parent_node._get_root(), f".{error.full_key}")
+            meant = f"; did you mean {' or '.join(elsewhere[:3])}?" if elsewhere else _meant(str(error.key), known)
+            return f"There is no key {error.full_key}{meant} {has}"
         case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
             return _of_a_world(unknown[1])
         case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
@@ -184,6 +187,16 @@ def _of_the_disk(error: OSError, number: int) -> str:
 def _meant(word: str, known: Iterable[str]) -> str:
     nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(nearest)}?" if nearest else "."
+
+
+def _with_ending(node: Container, ending: str, above: str = "") -> list[str]:
+    """The keys of a config that end so, as general.path does of world.general.path; the outermost first."""
+    found: list[str] = []
+    for key in node if isinstance(node, DictConfig) and not (node._is_none() or node._is_missing()) else ():
+        name, below = f"{above}.{key}", node._get_node(key)
+        found += [name.removeprefix(".")] if name.endswith(ending) and above else []
+        found += _with_ending(below, ending, name) if isinstance(below, DictConfig) else []
+    return sorted(found, key=lambda name: name.count("."))
 
 
 def _listed(names: Iterable[str]) -> str:
