@@ -419,7 +419,7 @@ def test_the_store_command_knows_what_a_result_needs(nonmember, ask, tmp_path):
     assert nonmember(command, *arguments, "method.distillation.lambda_=0.2", "name=gone").status == 0
     (lost,) = (tmp_path / "outputs" / "audits" / "gone").glob("*/result.json")
     lost.unlink()
-    assert "6 entries" in nonmember("store", "list").last_line
+    assert "Entries: 6," in nonmember("store", "list").last_line
     assert "2 entries" in nonmember("store", "remove", "--keep-days", 0).last_line
     assert "would be removed" in nonmember("store", "remove", "--keep-days", 0).last_line
     assert "0 entries" in nonmember("store", "remove", "--yes").last_line, "they are young"
