@@ -10,6 +10,7 @@ import re
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -18,7 +19,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import Container, DictConfig
+from omegaconf import DictConfig
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -189,13 +190,15 @@ def _meant(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(nearest)}?" if nearest else "."
 
 
-def _with_ending(node: Container, ending: str, above: str = "") -> list[str]:
+def _with_ending(node: Any, ending: str, above: str = "") -> list[str]:
     """The keys of a config that end so, as general.path does of world.general.path; the outermost first."""
     found: list[str] = []
-    for key in node if isinstance(node, DictConfig) and not (node._is_none() or node._is_missing()) else ():
-        name, below = f"{above}.{key}", node._get_node(key)
-        found += [name.removeprefix(".")] if name.endswith(ending) and above else []
-        found += _with_ending(below, ending, name) if isinstance(below, DictConfig) else []
+    if not isinstance(node, DictConfig) or node._is_none() or node._is_missing() or node._is_interpolation():
+        return found
+    for key in node:
+        name = ".".join([above, str(key)] if above else [str(key)])
+        found += [name] if name.endswith(ending) else []
+        found += _with_ending(node._get_node(key), ending, name)
     return sorted(found, key=lambda name: name.count("."))
 
 
