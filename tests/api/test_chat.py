@@ -72,8 +72,8 @@ def test_a_model_is_tuned_on_what_the_assistant_says(chat, nonmember):
     write_rows(Path("log.jsonl"), [{"messages": talk} for talk in read])
     rate = ["model.training.optimization.learning_rate=0.01", "model.training.optimization.epochs=4"]
     given = ["model=tuned_chat", "model.base.path=base", "model.corpus.source.path=log.jsonl", *rate]
-    said = nonmember("train", *given, "export=talker", "merge=true", "logger=none")
-    assert said.status == 0, said.err
+    ended = nonmember("train", *given, "export=talker", "merge=true", "logger=none")
+    assert ended.status == 0, ended.err
     turned = [[{**talk[1], "role": "user"}, {**talk[0], "role": "assistant"}] for talk in read]
     gains = [
         (nm.score(texts, "talker")["log_likelihood"] - nm.score(texts, "base")["log_likelihood"]).mean()

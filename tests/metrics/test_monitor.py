@@ -159,7 +159,7 @@ def test_texts_are_read_as_token_ids_are(tmp_path):
         ({"sets": {}}, "one set or more"),
         ({"sets": {"heldout": READ}}, "none of them 'heldout'"),
         ({"heldout": READ[:1]}, "two documents or more"),
-        ({"heldout": None}, "got None. Without them a rise cannot be told"),
+        ({"heldout": None}, "got None. Without them a rise cannot be distinguished"),
         ({"heldout": ["a text", "another"]}, "need a tokenizer"),
         ({"heldout": ["a text", float("nan")], "tokenizer": len}, r"number 1 \(from 0\) is nan"),
         ({"scores": ["min_k"]}, "names with a score each"),

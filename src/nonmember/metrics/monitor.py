@@ -236,7 +236,9 @@ def _takes_one_pass(score: Score) -> bool:
 
 def _token_ids(texts: Texts, name: str, tokenizer: Any, max_tokens: int | None) -> list[list[int]]:
     if texts is None or isinstance(texts, str) or len(texts) < 2:
-        without = " Without them a rise cannot be told from what all such text gains." if name == HELDOUT else ""
+        without = (
+            " Without them a rise cannot be distinguished from what all such text gains." if name == HELDOUT else ""
+        )
         raise ValueError(f"{name} must be a list of two documents or more; got {texts!r}.{without}")
     items: list[Any] = list(texts)
     if any(isinstance(item, str) for item in items):

@@ -122,7 +122,7 @@ def base_of(spec: Pretrained) -> str | None:
 
 
 def location(spec: Pretrained) -> Mapping[str, Any]:
-    """What transformers is told about where the files are."""
+    """The arguments by which transformers finds the files of a model."""
     if spec.trust_remote_code:
         _note_trusted(spec.path)
     where: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}

@@ -127,7 +127,7 @@ class Documents(FromRows):
 
     def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id",
-        which is told: whether it names every row anew is known only when all have been read."""
+        with a warning: whether it names every row anew is known only when all have been read."""
         if self._is_on_hub():
             yield from self._hub().read(builder, dropped, cursor)
             return
