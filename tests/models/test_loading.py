@@ -32,7 +32,7 @@ from nonmember.models.encoding import (
     shared_ids,
     token_spans,
 )
-from nonmember.models.hub import pretrained_identity
+from nonmember.models.hub import load_tokenizer, pretrained_identity
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import LoadedModel, from_scratch, load_pretrained, save, train_tokenizer
 from nonmember.records import Corpus, Document
@@ -134,6 +134,32 @@ def test_a_saved_model_comes_back_to_the_bit(folder, tokenizer):
     assert encode(loaded.tokenizer, ["moss fern"], None) == encode(tokenizer, ["moss fern"], None)
     assert not loaded.model.training
     assert loaded.num_parameters == sum(p.numel() for p in tiny.model(1, tiny.VOCAB_SIZE + 24).parameters())
+
+
+def test_where_texts_were_last_cut_is_not_saved(folder, tokenizer, tmp_path):
+    tokenizer("a few words", truncation=True, max_length=2)
+    save(LoadedModel(tiny.model(1), tokenizer), tmp_path / "after")
+    assert Tokenizer.from_file(str(tmp_path / "after/tokenizer.json")).truncation is None
+    assert (tmp_path / "after/tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
+
+
+def test_a_model_and_its_continuations_share_a_tokenizer_and_others_have_their_own(folder, tokenizer, tmp_path):
+    for name, seed, other in (
+        ("continued", 2, tokenizer),
+        ("changed", 1, train_tokenizer(CORPUS, tiny.VOCAB_SIZE - 9)),
+    ):
+        save(LoadedModel(tiny.model(seed, tiny.VOCAB_SIZE + 24), other), tmp_path / name)
+    (tmp_path / "continued/sidecar.json").write_text("{}")
+    first, again, changed = (
+        load_tokenizer(Pretrained(str(tmp_path / name))) for name in (folder, "continued", "changed")
+    )
+    assert again is first
+    assert changed is not first
+    assert load_tokenizer(Pretrained(str(folder), bos="never")) is not first
+    assert shared_ids(first, again) == (slice(len(tokenizer)), slice(len(tokenizer)))
+    settings = json.loads((folder / "tokenizer_config.json").read_text()) | {"model_max_length": 7}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert load_tokenizer(Pretrained(str(folder))) is not first
 
 
 def test_the_dtype_is_the_one_asked_for(folder):

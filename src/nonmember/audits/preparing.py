@@ -119,6 +119,8 @@ def share_read_alike(tokenizers: Sequence[Any], corpus: CorpusSpec, max_tokens: 
     """Of the first tokenizer's tokens of the documents, those of documents that the second encodes alike."""
     from nonmember.models.encoding import encode, read_alike, shared_ids
 
+    if tokenizers[0] is tokenizers[1]:
+        return 1.0
     if tokenizers[0].get_vocab().keys().isdisjoint(tokenizers[1].get_vocab()):
         return 0.0
     texts = [document.text for document in builder.get(corpus).documents]

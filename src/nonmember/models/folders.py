@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from nonmember.artifacts.store import SIDECAR
 from nonmember.checks import require_count
 from nonmember.corpora.specs import digest_file, digest_files
 from nonmember.runtime.files import content_of
@@ -261,6 +262,7 @@ def _short(error: BaseException) -> str:
 # What a folder is known by --------------------------------------------------------------------------------------------
 
 SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
+OF_MODELS_ALONE = {SIDECAR, INDEX, "generation_config.json"}
 FURTHER = ("*.jinja", "*.tiktoken", "additional_chat_templates/*.jinja")  # not in all keys from the start
 
 
@@ -277,6 +279,14 @@ def folder_identity(folder: Path) -> dict[str, Any]:
     further |= {path for path in (folder / name for name in _named_weights(folder)) if path.parent != folder}
     named = [(path.relative_to(folder).as_posix(), path) for path in further if path.is_file()]
     return {"files": digest.hexdigest()} | ({"further_files": digest_files(named)} if named else {})
+
+
+def tokenizer_identity(folder: Path) -> str:
+    """One hash of what a tokenizer may be read from: of all files but the weights and what is
+    said of these alone."""
+    read = [path for path in folder.iterdir() if path.suffix in SUFFIXES - {SAFE} and path.name not in OF_MODELS_ALONE]
+    read += [path for pattern in FURTHER for path in folder.glob(pattern)]
+    return digest_files((path.relative_to(folder).as_posix(), path) for path in read if path.is_file())
 
 
 def base_of_adapter(folder: Path) -> str | None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from nonmember.models.folders import CONFIG, base_of_adapter, folder_identity, json_of, named_base
+from nonmember.models.folders import CONFIG, base_of_adapter, folder_identity, json_of, named_base, tokenizer_identity
 from nonmember.models.lengths import key_of
 from nonmember.models.tokenizing import is_failure, prepared, reading_version
 from nonmember.runtime.quiet import imported
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from nonmember.models.kinds.pretrained import Pretrained
 
 log = logging.getLogger(__name__)
+
+_SHARED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 MAY_BE_MISSING = {
     f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries", "connection_errors")
@@ -75,18 +78,32 @@ def _described(spec: Pretrained, name: str) -> Path | None:
 
 
 def load_tokenizer(spec: Pretrained) -> Any:
-    """From a folder or the hub, tried and set as `tokenizing.prepare` says. Shared: one of a folder is loaded and tried
-    once while its files stay as they are, since every audit needs it several times, and no caller changes it."""
-    if not Path(spec.path).is_dir():
+    """From a folder or the hub, tried and set as `tokenizing.prepare` says. Shared: of folders with the same files, as
+    those of a model and its continuations, one is loaded and tried once a process, and no caller changes it."""
+    folder = Path(spec.path)
+    if not folder.is_dir():
         return _tried(spec.path, spec.bos, **location(spec))
-    stats = sorted((file.name, file.stat()) for file in Path(spec.path).iterdir() if file.exists())
-    files = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
-    return _kept(files, spec.path, spec.bos, **location(spec))
+    return _shared(_Folder(tokenizer_identity(folder), spec.path), spec.bos, **location(spec))
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """Known by what is in it."""
+
+    files: str
+    path: str = field(compare=False)
 
 
 @functools.lru_cache(maxsize=8)
-def _kept(files: tuple[Any, ...], path: str, bos: str, **where: Any) -> Any:
-    return _tried(path, bos, **where)
+def _shared(folder: _Folder, bos: str, **where: Any) -> Any:
+    tokenizer = _tried(folder.path, bos, **where)
+    _SHARED[tokenizer] = f"{folder.files} {bos}"
+    return tokenizer
+
+
+def identity_of_shared(tokenizer: Any) -> str | None:
+    """What decides which ids a text gets by a tokenizer that is shared, and so never changed; None of any other."""
+    return _SHARED.get(tokenizer)
 
 
 def _tried(path: str, bos: str, **where: Any) -> Any:

@@ -302,6 +302,9 @@ def save(loaded: LoadedModel, folder: Path) -> None:
     """Weights and tokenizer, as `load_folder` reads them. A full disk is an OSError, whoever writes."""
     try:
         loaded.model.to("cpu").save_pretrained(folder)
+        if loaded.tokenizer.is_fast:  # else where texts were last cut is saved with it
+            loaded.tokenizer.backend_tokenizer.no_truncation()
+            loaded.tokenizer.backend_tokenizer.no_padding()
         loaded.tokenizer.save_pretrained(folder)
         share_mode(folder / "config.json", folder)
     except Exception as error:  # safetensors and tokenizers have their own, which name the system's error by its number
