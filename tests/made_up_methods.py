@@ -48,6 +48,7 @@ PRISM_GATES = PrismGates(
     docstrings=["numpy"],
     near_kl=0.15,
     min_third_delta=-0.01,
+    min_third_agreement=0.3,
 )
 PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
 GATES = Gates(

@@ -126,9 +126,10 @@ def gates_of(audit: Audit, role: str) -> dict[str, float]:
 
 def _check_power(audit: Audit, report: Report) -> None:
     """Whether the test could have cleared the set, where the question asks for it; no verdict rests on it."""
-    stated, bound = audit.details.get("power"), audit.settings["gates"].get("min_third_delta")
-    if stated is None or bound is None:
-        if stated is not bound:
+    stated, gates = audit.details.get("power"), audit.settings["gates"]
+    delta, agreement = (gates.get(name) for name in ("min_third_delta", "min_third_agreement"))
+    if stated is None or (delta is None and agreement is None):
+        if stated is not None or delta is not None or agreement is not None:
             report.failed("power", "the question asks for it and it is not there, or the other way round.")
         return
     third, found = audit.groups["third"].values, gates_of(audit, "distilled")
@@ -140,10 +141,14 @@ def _check_power(audit: Audit, report: Report) -> None:
         "rho_distilled_target": rho[1],
         "kl_fall": found["kl"],
         "kl_fall_third": -found["kl_third"],
-        "has_power": bool(rho[0] - rho[1] > bound),
+        "has_power": bool(rho[0] - rho[1] > _bound(delta) and rho[0] > _bound(agreement)),
     }
     pairs = {name: (stated[name], value) for name, value in numbers.items()}
     report.numbers("power", pairs, "from the scores on third text")
+
+
+def _bound(stated: float | None) -> float:
+    return -math.inf if stated is None else stated
 
 
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:

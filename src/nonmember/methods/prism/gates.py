@@ -7,6 +7,7 @@ distillation did what it is for, the reference is another model, and the documen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TypedDict
@@ -33,8 +34,23 @@ from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.stats.correlation import RankMetric, rank_correlation
 
-OPTIONAL = ("near_kl", "min_third_delta")
+OPTIONAL = ("near_kl", "min_third_delta", "min_third_agreement")
 COUNTS = ("num_documents", "min_characters", "max_characters")
+
+
+LEARNT_IN_GENERAL = (
+    "No power here, because the distilled reference learnt from the documents how the target differs in general: on "
+    "third text, which it was not trained on, it agrees with the target better than the reference does (rank "
+    "correlations {rho_distilled_target:.3f} and {rho_reference_target:.3f}). So even a set that was never read would "
+    "hardly be cleared. For PRISM take a reference that differs from the target in nothing but the documents, such as "
+    "its sibling (model@reference=own_sibling)."
+)
+RANKS_ARE_NOISE = (
+    "No power here, because target and reference rank even third text too differently by this score (rank correlation "
+    "{rho_reference_target:.3f}): single tokens decide, as where a model is nearly certain of many. So even a set that "
+    "was never read would hardly be cleared. For PRISM take a score of all tokens alike (score@method.score=loss) or a "
+    "reference nearer to the target."
+)
 
 
 class Power(TypedDict):
@@ -65,7 +81,8 @@ class PrismGates(HealthBounds):
     min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
     score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides
     nothing.   min_third_delta: of Delta on the third text; where it lies below, the distilled reference has learnt what
-    moved the target in general, and the test has no power. None: not looked at.
+    moved the target in general, and the test has no power. None: not looked at.   min_third_agreement: of the rank
+    correlation of reference and target there; below it, ranks by this score are mostly noise, and it has none either.
 
     The third text is the audit's general text, else docstrings of the installed packages named in `docstrings`, without
     whatever shares a passage with the suspect set: at most num_documents documents of min_characters or more, cut to
@@ -82,6 +99,7 @@ class PrismGates(HealthBounds):
     max_characters: int
     docstrings: Sequence[str]
     min_third_delta: float | None = field(default=None, kw_only=True)
+    min_third_agreement: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -163,7 +181,7 @@ class PrismGates(HealthBounds):
 
     def of_power(self, documents: Mapping[str, ScoredDocuments], metric: RankMetric) -> Power | None:
         """Whether the test could have cleared the set."""
-        if self.min_third_delta is None:
+        if not self.look_at_power:
             return None
         suspect, third = documents[SUSPECT], documents[THIRD]
         rho = [
@@ -174,11 +192,29 @@ class PrismGates(HealthBounds):
             "rho_distilled_target": rho[1],
             "kl_fall": -change(suspect, KL, "distilled"),
             "kl_fall_third": -change(third, KL, "distilled"),
-            "has_power": bool(rho[0] - rho[1] > self.min_third_delta),
+            "has_power": self._ranks_agree(rho[0]) and bool(rho[0] - rho[1] > _least(self.min_third_delta)),
         }
+
+    def why_no_power(self, power: Power) -> str:
+        """What an inconclusive result begins with; empty where the test had power."""
+        if power["has_power"]:
+            return ""
+        why = LEARNT_IN_GENERAL if self._ranks_agree(power["rho_reference_target"]) else RANKS_ARE_NOISE
+        return f"{why.format(**power)} Methods that have power here: difference_in_differences, dose."
+
+    @property
+    def look_at_power(self) -> bool:
+        return self.min_third_delta is not None or self.min_third_agreement is not None
+
+    def _ranks_agree(self, rho: float) -> bool:
+        return bool(rho > _least(self.min_third_agreement))
 
     def of_delta(self, delta: float) -> Finding:
         return above("delta", delta, self.min_delta, "Delta")
+
+
+def _least(bound: float | None) -> float:
+    return -math.inf if bound is None else bound
 
 
 def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens: int) -> dict[str, Measurement]:

@@ -54,14 +54,6 @@ UNGATED = (
     "No gate was applied (gates=off): this is the paper's test, which a ruined distilled reference passes as well."
 )
 
-NO_POWER = (
-    "No power here, because the distilled reference learnt from the documents how the target differs in general: on "
-    "third text, which it was not trained on, it agrees with the target better than the reference does (rank "
-    "correlations {rho_distilled_target:.3f} and {rho_reference_target:.3f}). So even a set that was never read would "
-    "hardly be cleared. Methods that have power here: difference_in_differences, dose. For PRISM take a reference that "
-    "differs from the target in nothing but the documents, such as its sibling (model@reference=own_sibling)."
-)
-
 NEAR = (
     "The reference started near the target and distillation moved it away: then a single reading may not show. In the "
     "micro world references as near, distilled from the target, cleared all sets that were read once "
@@ -204,7 +196,7 @@ class Prism(Method):
         gated = self.gates.groups(roles, distilled, self.gates.third(roles), self.max_tokens)
         suspect = DocumentGroup(roles.suspect, {**groups[SUSPECT].measured, **gated[SUSPECT].measured})
         third = gated[THIRD]
-        if self.gates.min_third_delta is not None:
+        if self.gates.look_at_power:
             scored = on_suspect(replace(roles, suspect=third.corpus), self.score, self.max_tokens, models)
             third = replace(third, measured={**scored[SUSPECT].measured, **third.measured})
         return {SUSPECT: suspect, THIRD: third}
@@ -248,8 +240,8 @@ class Prism(Method):
                 if failed := failures(findings):
                     verdict = "inconclusive"
             gates = as_details(findings)
-            if power is not None and not power["has_power"] and verdict == "inconclusive":
-                failed.append(NO_POWER.format(**power))
+            if power is not None and verdict == "inconclusive" and (why := self.gates.why_no_power(power)):
+                failed.append(why)
             if verdict == "evidence_of_non_membership" and (gates["kl"]["value"] or 0.0) <= self.gates.min_kl_gain:
                 failed.append(NEAR)
             warnings = [*failed, *warnings]
