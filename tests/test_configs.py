@@ -46,8 +46,8 @@ STUDIES = [
     "hubble",
     "pythia_steps",
 ]  # made for a sweep of their own, with axes of their own
-SAME_MODELS = ["smollm_kinds", "gemma"]  # worlds of other text or another base, by the presets of another
-REAL = ["smollm", *SAME_MODELS]
+SAME_MODELS = ["smollm_kinds", "gemma", "gemma_short"]  # of other text or another base, by the presets of another
+REAL = ["smollm", "smollm_kinds", "gemma"]
 WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {  # the others go over the axes of any world
