@@ -67,8 +67,8 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small dose_attacks_again "
             "dose_reported dose_aligned dose_attacks dose_shares dose_attacks_more dose_read_reference dose_after_chat "
             "dose_large dose_dilution dose_paraphrases dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
-            "hubble": "hubble",
-            "pythia_steps": "pythia_steps",
+            "hubble": "hubble hubble_asked hubble_planted",
+            "pythia_steps": "pythia_steps pythia_steps_planted",
             "pythia": "kds_scripts mc_pdd_wikimia mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books "
             "decop_sizes decop_lengths decop_paraphraser decop_calibrated decop_table3_books fsd_books",
         }.items()
@@ -188,17 +188,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = (
-        "pythia_",
-        "study_",
-        "dose_study_",
-        "own_",
-        "smollm_",
-        "demo_",
-        "releases_",
-        "published_",
-        "hubble_suspect",
-    )
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_", "hubble_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -214,12 +204,12 @@ SHELVES = [
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
     *(
         (world, "model", options_of(world, "model"))
-        for world in ("pythia", "smollm", "releases", "published", "pythia_steps")
+        for world in ("pythia", "smollm", "releases", "published", "hubble", "pythia_steps")
     ),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
-    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm")),
+    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm", "hubble", "pythia_steps")),
 ]
 PLACES = [
     *deck(
@@ -275,8 +265,8 @@ PLACES = [
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
     *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
     *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
-    *deck("audit", {"data": ["hubble_suspect"]}, "world=hubble"),
-    *deck("audit", {"data": ["pythia_steps_suspect"]}, "world=pythia_steps"),
+    *deck("audit", {"data": ["hubble_suspect"], "method": ["dose"]}, "world=hubble"),
+    *deck("audit", {"data": ["pythia_steps_suspect"], "method": ["clearance"]}, "world=pythia_steps"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(

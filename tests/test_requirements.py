@@ -11,8 +11,10 @@ import yaml
 from nonmember import scores
 from nonmember.advice.contestants import CONTESTANTS, NEEDS
 from nonmember.advice.situation import Situation
+from nonmember.config.build import build_audit
 from nonmember.config.compose import composed
 from nonmember.config.given import IncompleteQuestion, given
+from nonmember.endpoints.asked import Asked
 from nonmember.methods.base import Method, known_methods
 from nonmember.records.requirements import Access, Input
 from nonmember.reports.planted import contestants as arena
@@ -116,6 +118,17 @@ def test_what_a_method_declares_is_what_an_audit_asks_for(method: type[Method]):
     assert asked - {"target", "data"} <= declared
     unasked = {name for name in needed.inputs if name in KEYS and not asked & set(KEYS[name])}
     assert unasked == {name for of, name in OPTIONAL if of == method.name}
+
+
+@pytest.mark.parametrize("method", ["decop", "mc_pdd", "name_cloze", "prefix_completion", "sampled_completion"])
+def test_the_questions_of_a_method_are_those_that_its_probes_ask(method):
+    """A sampled completion counted as one of its ten."""
+    with composed("audit", ["world=micro", "data=micro_mc_pdd", f"method={method}"]) as (config, _):
+        groups = build_audit(config).groups
+    asked = [item for group in groups.values() for item in group.measured.values() if isinstance(item, Asked)]
+    needed, told = METHODS[method].requirements, [item.probe.requirements for item in asked]
+    assert sum(item.questions for item in told) == 2 * needed.questions, "of the suspect set and the held-out one"
+    assert {item.shown for item in told} == {needed.shown}
 
 
 def test_the_passes_of_a_score_follow_from_what_it_observes():

@@ -20,7 +20,7 @@ from nonmember.endpoints.models import Recorded
 from nonmember.feasibility.jobs import Job, Unknown, bound_of, jobs_of, weights_of, words_in
 from nonmember.feasibility.memory import GIB, Machine, Memory, Settings, training
 from nonmember.feasibility.meta import shape_of
-from nonmember.feasibility.table import CheckedCell, hours, markdown, rows_of, short, summary, to_csv
+from nonmember.feasibility.table import CheckedCell, costs, hours, markdown, rows_of, short, summary, to_csv
 from nonmember.feasibility.verdict import Budget, Checked, check, fitting
 from nonmember.models import Noised, Pretrained
 from nonmember.training import Trained
@@ -110,6 +110,14 @@ def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
     assert hours(rows[0].jobs, Machine(tflops=1000, utilisation=0.5)) == pytest.approx(2e15 / 5e14 / 3600)
     assert hours([replace(item, operations=None)], Machine()) is None
     assert summary(cells) == "3 cells: 2 ready, 1 retired"
+    hour = Machine(tflops=1e3 / 3.6, utilisation=1.0)  # 1e18 operations
+    jobs = [
+        Job("observing", "m", name, 10, number, lambda _: Memory(1, 1)) for name, number in (("c", 1e18), ("d", 2e18))
+    ]
+    sweeps = [CheckedCell(name, "", replace(checked, jobs=some)) for name, some in (("x", jobs[:1]), ("y", jobs))]
+    assert costs(sweeps, hour) == "Hours: x 1.0, y 3.0; together 3.0."
+    unknown = CheckedCell("z", "", replace(checked, jobs=(replace(item, operations=None),)))
+    assert costs([*sweeps, unknown], hour) == "Hours: x 1.0, y 3.0, z ?; together at least 3.0."
     assert to_csv(cells, Machine()).splitlines()[1].startswith("s,x=1,ready,,a/b,1,1.0,")
     assert [short(number) for number in (None, 0, 999, 1_234_567)] == ["?", "", "999", "1.23 M"]
 

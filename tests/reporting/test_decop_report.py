@@ -181,9 +181,11 @@ def test_probes_of_text_by_setting_set_and_target(decop_paper):
         by_text("name_cloze", 0.4, 0.2, settings={"with_title": True}),
         by_text("name_cloze", 0.0, 0.0, target="other", verdict="invalid", settings={"with_title": False}),
         by_text("prefix_completion", 0.05, 0.04, domain="sympy", settings={"k": 32}),
+        by_text("decop", 0.7, 0.4, settings={}),
         by_text("prism", 0.9, 0.9, settings={}),
     ]
     found = block(built(decop_paper, *results)["table3"], "table3-micro")
+    assert text(found, "DE-COP, scipy", "target") == "0.700 / 0.400, p 0.500"
     assert found.columns == ("other", "target")
     assert text(found, "Completion (32), scipy", "target") == "0.020 / 0.000, p 0.030"
     assert text(found, "Completion (32), sympy", "target") == "0.050 / 0.040, p 0.500"

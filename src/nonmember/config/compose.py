@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory
 from nonmember.config.explain import explain
-from nonmember.config.hydra_compat import load_configuration, shared_files
+from nonmember.config.hydra_compat import load_configuration, parsed_once, shared_files
 from nonmember.config.roots import checked, register
 from nonmember.config.words import renamed
 
@@ -55,7 +55,7 @@ def composed(
     The config is to be read inside this block: its resolvers are OmegaConf's only for so long. Hydra and OmegaConf are
     afterwards as they were. One thread at a time; the others wait.
     """
-    with _composing:
+    with _composing, parsed_once():
         plugins = copy.deepcopy(Plugins.instance())  # first, as what it finds is written down elsewhere in the state
         before = Singleton.get_state()
         before["instances"][Plugins] = plugins  # else Hydra looks for all of them anew

@@ -49,7 +49,7 @@ def _question(config: DictConfig, keys: list[str]) -> tuple[Audit, list[str]]:
     except Exception as error:  # whatever Hydra makes of what a spec refuses, a mark perhaps
         raise ValueError(IncompleteQuestion("The audit", keys) if keys else explain(error)) from error
     needed = {*marks_in(audit.groups), *addresses} & {*keys}
-    return audit, [str(IncompleteQuestion(audit.method.name, needed)).rstrip(".")] if needed else []
+    return audit, [str(IncompleteQuestion("the audit", needed)).rstrip(".")] if needed else []
 
 
 def settings_of_trainer(config: DictConfig) -> Settings:

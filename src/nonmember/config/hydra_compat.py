@@ -290,6 +290,11 @@ def _file(folder: str, config_path: str) -> Path:
     return Path(os.path.realpath(os.path.join(folder, ConfigSource._normalize_file_name(config_path))))
 
 
+def parsed_once() -> contextlib.AbstractContextManager[None]:
+    """While it lasts, a text with `${...}` is parsed once, and not wherever it stands and each time it is followed."""
+    return replaced(base, "parse", functools.cache)
+
+
 @contextlib.contextmanager
 def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Iterator[None]:
     """While it lasts, files are merged once for each choice of them.
@@ -297,8 +302,7 @@ def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Ite
     kept: what was merged before, and gets what is merged now; it holds while the files stay as they are.
 
     Hydra follows the defaults lists and merges the files anew for every cell, which is three quarters of composing it;
-    but most cells of a sweep differ in values alone, and those it puts in last. And OmegaConf parses `${...}` anew
-    wherever it stands and each time it is followed.
+    but most cells of a sweep differ in values alone, and those it puts in last.
     """
     kept = {} if kept is None else kept
 
@@ -331,7 +335,7 @@ def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Ite
         return merged_once
 
     with (
-        replaced(base, "parse", functools.cache),
+        parsed_once(),
         replaced(config_loader_impl, "create_defaults_list", wrap_follow),
         replaced(ConfigLoaderImpl, "_compose_config_from_defaults_list", wrap_merge),
     ):

@@ -275,6 +275,8 @@ def _identity(*parts: object) -> str:
 def _made_of(part: Any) -> Any:
     """A spec as what it is made of, where a component that is read no times is none (as in the store's keys)."""
     match part:
+        case None | str() | int() | float():  # most are, and asking whether one is a mapping is slow
+            return part
         case Mixture():
             return [(_made_of(item.corpus), item.exposures) for item in part.components if item.exposures]
         case Mapping():

@@ -128,6 +128,20 @@ def summary(cells: Sequence[CheckedCell]) -> str:
     return f"{len(cells):,} cells: " + ", ".join(f"{number:,} {status}" for status, number in counts.most_common())
 
 
+def costs(cells: Sequence[CheckedCell], machine: Machine) -> str:
+    """Hours of each sweep and of all of them, shared work counted once; ? where texts are not known."""
+
+    def jobs_of(sweep: str) -> dict[str, Job]:
+        return {job.identity: job for cell in cells if cell.sweep == sweep for job in cell.checked.jobs}
+
+    jobs = {sweep: found for sweep in dict.fromkeys(cell.sweep for cell in cells) if (found := jobs_of(sweep))}
+    texts = {sweep: hours_text(list(found.values()), machine) for sweep, found in jobs.items()}
+    known = {name: job for sweep, found in jobs.items() if texts[sweep] != "?" for name, job in found.items()}
+    least = "at least " if "?" in texts.values() else ""
+    together = f"; together {least}{hours_text(list(known.values()), machine)}" if len(texts) > 1 and known else ""
+    return f"Hours: {', '.join(f'{sweep} {text}' for sweep, text in texts.items())}{together}." if texts else ""
+
+
 def sentences(rows: Sequence[Row]) -> dict[str, list[str]]:
     """What the user must do or supply -> the sweeps that ask for it."""
     names_of: dict[str, list[str]] = {}
@@ -156,6 +170,8 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     console.print(table)
     for sentence, names in sentences(rows).items():
         console.print(for_rich(f"{_some(names)}: {sentence}."), soft_wrap=True, highlight=False)
+    if hours_of_each := costs(cells, machine):
+        console.print(hours_of_each, soft_wrap=True, highlight=False)
     bounds = f"Memory, tokens and hours are bounds, hours on one {machine.device} of {machine.tflops:.3g} TFLOP/s"
     text = f"{summary(cells)}. {bounds} at {machine.utilisation:.0%}, with {machine.gib:.3g} GiB of memory."
     console.print(for_rich(text), soft_wrap=True, highlight=False)
@@ -183,6 +199,8 @@ def markdown(cells: Sequence[CheckedCell], machine: Machine, today: date, comman
         [
             (HUB / "introduction.md").read_text(encoding="utf-8").format(**settings),
             summarised,
+            "",
+            costs(cells, machine),
             "",
             *lines,
             "",

@@ -91,6 +91,10 @@ class CompletionProbe(Probe):
     name = "prefix_completion"
 
     @property
+    def requirements(self) -> Requirements:
+        return replace(super().requirements, shown=0.5)
+
+    @property
     def tokenizer(self) -> ModelSpec | None:
         return self.tokens_of
 
@@ -205,7 +209,7 @@ class PrefixCompletion(Method):
         access=Access.TEXT,
         documents=2,
         inputs=("heldout", "works", "titles", "follows"),
-        questions=2,
+        questions=1,
         answer_tokens=60,
         shown=0.5,
     )

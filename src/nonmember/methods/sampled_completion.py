@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypedDict, get_args
 
 import numpy as np
@@ -123,6 +123,10 @@ class SampledProbe(Probe):
     seed: int
 
     name = "sampled_completion"
+
+    @property
+    def requirements(self) -> Requirements:
+        return replace(super().requirements, questions=self.num_samples, shown=0.5)
 
     @property
     def too_short(self) -> str:
@@ -250,7 +254,13 @@ class SampledCompletion(Method):
     picture = "scores"
     details_type = SampledDetails
     requirements = Requirements(
-        access=Access.TEXT, documents=10, inputs=("heldout",), same_draw=True, questions=20, answer_tokens=128
+        access=Access.TEXT,
+        documents=10,
+        inputs=("heldout",),
+        same_draw=True,
+        questions=10,
+        answer_tokens=128,
+        shown=0.5,
     )
 
     def __post_init__(self) -> None:

@@ -55,6 +55,8 @@ def with_facts(run: Run) -> Run:
 
 
 def probe(run: Run) -> str:
+    if run.question.method == "decop":
+        return "DE-COP"
     if run.question.method == "prefix_completion":
         return f"Completion ({run.get('k')})"
     return "Name cloze with the title" if run.get("with_title") else "Name cloze"
