@@ -69,6 +69,12 @@ def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started)
     assert started == [["audit", "-m", "--config-name", "order_duplication", "logger=none"], ["report", "report=order"]]
 
 
+def test_a_report_without_sweeps_is_written_from_what_there_is(nonmember, started):
+    for paper in ("published_margins", "clearance"):  # of printed numbers; of whatever results there are
+        assert "no sweeps of its own" in nonmember("reproduce", paper).out
+    assert started == [["report", "report=published_margins"], ["report", "report=clearance"]]
+
+
 def test_a_word_that_is_no_setting_is_refused(nonmember, started):
     assert "Settings must be written key=value; got fsd." in nonmember("reproduce", "order", "fsd").err
 
