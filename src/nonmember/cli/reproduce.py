@@ -70,14 +70,18 @@ def main() -> None:
     )
     if len(overrides) < len(given.overrides):
         return
+    failed = []
     for number, sweep in enumerate(todo, start=1):
         sys.stdout.write(f"\n{number} of {len(todo)}: nonmember audit -m --config-name {sweep}\n")
         sys.stdout.flush()
-        _command("audit", "-m", "--config-name", sweep, *overrides)  # some of whose cells fail on purpose
+        if _command("audit", "-m", "--config-name", sweep, *overrides):  # some of whose cells fail on purpose
+            failed.append(sweep)
     if todo or any(state.num_made for state in states) or not titles:
         sys.stdout.flush()
         if _command("report", f"report={given.paper}"):
             raise ValueError("The report ended with an error, which is shown above. Correct that, and start again.")
+    if failed:
+        sys.stdout.write(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.\n")
 
 
 def _command(*words: str) -> int:
