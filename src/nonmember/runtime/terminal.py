@@ -6,6 +6,7 @@ import contextlib
 import logging
 import re
 import sys
+from typing import Any
 
 from nonmember.checks import hidden
 
@@ -29,11 +30,11 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-class LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
+class LogHandler(logging.StreamHandler):
     """Prints above the progress bars, where some are shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        bars = getattr(sys.modules.get("tqdm"), "tqdm", None)
+        bars: Any = getattr(sys.modules.get("tqdm"), "tqdm", None)
         with bars.external_write_mode(self.stream) if getattr(bars, "_instances", ()) else contextlib.nullcontext():
             super().emit(record)
 
