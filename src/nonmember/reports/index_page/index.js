@@ -26,7 +26,7 @@
     const cell = (of, text, kind = null) => element("td", { "data-of": of, class: kind }, ...(text === null || text === "" ? [] : [text]));
     const row = element("tr", { class: box.checked ? "chosen" : null }, element("td", {}, box),
       element("th", { scope: "row" }, heading(audit)),
-      element("td", { class: `v-${audit.decision}` }, `${sign}\u00a0${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
+      element("td", { class: `v-${audit.decision}` }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
       element("td", { "data-of": audit.statistic || null, class: "number" },
         ...(audit.value === undefined || audit.value === null ? [] : [audit.printed, element("small", {}, audit.statistic)])),
       cell("interval", audit.interval || null, "number"),
