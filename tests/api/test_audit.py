@@ -201,6 +201,7 @@ def test_in_a_thread(question):
         ({"seed": "one"}, "seed cannot be that"),
         ({"trainer": "ddp"}, "A call from Python runs in one process"),
         ({"method": "prsm"}, "There is no method=prsm; did you mean prism"),
+        ({"logger": ["csv", "wnadb"]}, "There is no logger=wnadb; did you mean wandb? logger can be csv, mlflow"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(question, changed, sentence):

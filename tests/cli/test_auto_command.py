@@ -70,7 +70,11 @@ def test_the_parts_are_linked_and_joined(auto, nonmember):
     assert details["families"]["membership"]["parts"] == {"llm_di": parts["llm_di"]["p_value"]}
     assert (result["question"]["method"], result["question"]["target"]) == ("auto", "tiny0")
     page = (folder / "audit.html").read_text()
-    assert all(words in page for words in ("Parts", "parts/prism/result.json", "left out:"))
+    linked = '<a href="./parts/prism/audit.html">parts/prism/result.json</a>'
+    assert all(words in page for words in ("Parts", linked, "left out:"))
+    assert "p for not used (Holm)" in said.out
+    again, _ = auto("method.methods=[prism,llm_di,order]", "dry_run=true")
+    assert "method=auto runs nothing more.\n  with a result already: blind, llm_di, prism\n" in again.out
     bundled = nonmember("bundle", folder, "--out", "b.zip", "--new-key", "k.key")
     assert "joins several audits: its parts are bundled" in bundled.err
     assert "Bundled 3 audits" in bundled.out

@@ -218,9 +218,13 @@ def test_a_worker_tells_what_it_made_and_keeps_quiet_where_it_was_interrupted(mo
     ("error", "told"),
     [
         (BrokenProcessPool("gone"), "failed  second: A worker of the launcher was killed"),
+        (
+            BrokenProcessPool("exit codes {SIGTERM(-15)}"),
+            "failed  second: A worker of the launcher was ended by SIGTERM",
+        ),
         (LostJob("Job 7_1 ended without a result."), "not run  seed=2\n1 of 2 audits ended, 1 are left.\n"),
     ],
-    ids=["a worker of joblib", "a job of Slurm"],
+    ids=["a worker of joblib", "its signal", "a job of Slurm"],
 )
 def test_what_was_lost_with_its_process_is_named(nonmember, monkeypatch, tmp_path, error, told):
     """The first of two audits has ended when the second one's process is gone."""
@@ -245,7 +249,8 @@ def test_what_was_lost_with_its_process_is_named(nonmember, monkeypatch, tmp_pat
     assert "scipy-a under micro_target_high" in said.out, "the other one's row"
     is_recorded = (tmp_path / "second" / "error.json").is_file()
     if isinstance(error, BrokenProcessPool):
-        assert "Start the same command again to continue, with fewer workers" in said.err
+        assert "Start the same command again to continue" in said.err
+        assert ("memory" in said.err) == ("SIGTERM" not in str(error))
         assert said.err.endswith("Audits that were under way: second.\n")
         assert is_recorded
     else:

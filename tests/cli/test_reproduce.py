@@ -8,6 +8,7 @@ import pytest
 
 from nonmember.cli import check, reproduce
 from nonmember.config import grid
+from nonmember.config.roots import register
 from nonmember.feasibility.memory import Machine
 from nonmember.feasibility.table import CheckedCell
 from nonmember.feasibility.verdict import GPUS, READY, Checked
@@ -69,6 +70,12 @@ def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started)
     assert started == [["audit", "-m", "--config-name", "order_duplication", "logger=none"], ["report", "report=order"]]
 
 
+def test_a_report_without_sweeps_is_written_from_what_there_is(nonmember, started):
+    for paper in ("published_margins", "clearance"):  # of printed numbers; of whatever results there are
+        assert "no sweeps of its own" in nonmember("reproduce", paper).out
+    assert started == [["report", "report=published_margins"], ["report", "report=clearance"]]
+
+
 def test_a_word_that_is_no_setting_is_refused(nonmember, started):
     assert "Settings must be written key=value; got fsd." in nonmember("reproduce", "order", "fsd").err
 
@@ -79,3 +86,13 @@ def test_few_cells_have_each_value_of_each_axis():
     assert {word for row in few for word in row} == {word for row in rows for word in row}
     assert len(few) == 5, "as many as the longest axis has values"
     assert grid._with_each_value([[]]) == [[]]
+
+
+def test_cells_are_those_that_a_multirun_has():
+    """What is given replaces the sweep's own axis, or is one."""
+    register()
+    for given, number in ((), 18), (["data.domain=scipy"], 6), (["data.domain=scipy,torch", "seed=1,2"], 24):
+        assert grid.num_cells("table2", given) == number
+    cells = grid.cells_of("table2", ["data.domain=torch", "seed=1,2"], few=True)
+    seen = [(cell.config.data.domain, cell.config.seed) for cell in cells]
+    assert set(seen) == {("torch", 1), ("torch", 2)}

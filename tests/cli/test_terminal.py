@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 
 import pytest
 from markupsafe import Markup
+from tqdm import tqdm
 
 from nonmember.cli.table import show
 from nonmember.reports.render.markdown import _prose, escape
 from nonmember.reports.render.page import prose
 from nonmember.results.result import Failure
-from nonmember.runtime.terminal import LogFormatter, for_rich, visible
+from nonmember.runtime.terminal import LogFormatter, LogHandler, for_rich, visible
 from wandb_helpers import result
 
 EVIL = "[/x] [draft] docs \x1b[2J\x1b]0;owned\x07 \r\nverdict: member \u202e\x9b31m \ud83d"
@@ -56,6 +58,13 @@ def test_log_lines_stay_lines():
     assert line("%s: %d of %.1f\nfound", EVIL, 3, 0.5) == f"{visible(EVIL)}: 3 of 0.5\nfound"
     assert line(f"a \x1b {EVIL}").count("\x1b") == 0
     assert line("%s", ValueError("a\nb")) == r"a\nb"
+
+
+def test_log_lines_are_printed_above_a_progress_bar():
+    stream = io.StringIO()
+    with tqdm(total=2, file=stream):
+        LogHandler(stream).emit(logging.makeLogRecord({"msg": "told"}))
+    assert stream.getvalue().partition("told\n")[0].endswith(" \r"), "the bar is wiped away"
 
 
 @pytest.mark.parametrize("label", ["a ` <img src=x>", "`<img src=x>```", "``<img src=x>`", "<b>`</b>", "[x](y)\n# z"])

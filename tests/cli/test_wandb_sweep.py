@@ -245,7 +245,7 @@ def test_a_search_goes_over_intervals():
     assert sweep["parameters"]["alpha"] == {"distribution": "log_uniform_values", "min": 1e-5, "max": 1e-3}
     assert len(sweep["parameters"]["experiment"]["values"]) > 1
     assert as_wandb("known_truth", None, grid_of("known_truth", SWEEPS), Search("random"))["method"] == "random"
-    with pytest.raises(ValueError, match="--metric is what --method bayes makes better"):
+    with pytest.raises(ValueError, match="--metric is what --method bayes optimizes"):
         Search("bayes")
 
 

@@ -204,7 +204,7 @@ def test_workers_load_the_models_again_and_make_the_same_scores(score, clusters,
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["cleaning.min_words=99"], "There are no documents to score. Correct data.path, or loosen"),
+        (["cleaning.min_words=99"], "There are no documents to score. Name others, or loosen"),
         (
             ["trainer.make_trainer.devices=2"],
             "by one device per process; got tiny0 and trainer.make_trainer of several",

@@ -144,15 +144,15 @@ class FinishedAudit:
     def __repr__(self) -> str:
         low, high = self.interval
         sign = "+" if self.result.statistics.is_signed else ""
+        interval = "" if low is None or high is None else f" [{low:{sign}.4f}, {high:{sign}.4f}]"
         numbers = [
-            "" if self.statistic is None else f"statistic {self.statistic:{sign}.4f}",
-            "" if low is None or high is None else f"[{low:{sign}.4f}, {high:{sign}.4f}]",
+            "" if self.statistic is None else f"{self.result.statistics.name} {self.statistic:{sign}.4f}{interval}",
             "" if self.p_value is None else f"p = {self.p_value:.4g}",
             f"{self._facts['num_documents']} documents",
         ]
         lines = [
             f"{self._facts['method']}: {self.verdict}",
-            " ".join(filter(None, numbers)),
+            ", ".join(filter(None, numbers)),
             self.claim,
             *(f"warning: {text}" for text in self.warnings),
             os.path.relpath(self.folder) if self.folder.is_relative_to(Path.cwd()) else str(self.folder),

@@ -26,10 +26,11 @@ def require_documents(audit: Audit, builder: Builder) -> None:
     corpora = {name: builder.get(group.corpus) for name, group in audit.groups.items()}
     for name, corpus in corpora.items():
         if len(corpus) < method.least(name):
+            dropped = ", ".join(f"{number} {why}" for why, number in corpus.dropped.items())
             what = f"{name} set {audit.labels.get(name, '')}".rstrip()
             raise ValueError(
                 f"The {what} has {len(corpus)} documents and {method.name} needs at least {method.least(name)} "
-                f"(dropped on the way: {dict(corpus.dropped) or 'none'}). Give more documents or loosen the cleaning."
+                f"(dropped on the way: {dropped or 'none'}). Give more documents or loosen the cleaning."
             )
     method.check(corpora)
 

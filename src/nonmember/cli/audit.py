@@ -31,6 +31,7 @@ WORKER_KILLED = (
     "A worker of the launcher was killed, most often because memory ran out. Start the same command again to continue, "
     "with fewer workers (hydra.launcher.n_jobs) if memory is short."
 )
+WORKER_ENDED = "A worker of the launcher was ended by SIGTERM from outside. Start the same command again to continue."
 
 
 def main() -> None:
@@ -71,10 +72,11 @@ def main() -> None:
         raise
     except BrokenProcessPool as error:
         check()  # else it is not we who ended the workers
-        lost = [record_failure(folder, ValueError(WORKER_KILLED)) for folder in cells.unfinished()]
+        why = WORKER_ENDED if "SIGTERM" in str(error) else WORKER_KILLED
+        lost = [record_failure(folder, ValueError(why)) for folder in cells.unfinished()]
         cells.here += lost
         names = ", ".join(failure.cell for failure in lost) or "none"
-        raise ValueError(f"{WORKER_KILLED} Audits that were under way: {names}.") from error
+        raise ValueError(f"{why} Audits that were under way: {names}.") from error
     except BaseException as error:
         incomplete = interruption_of(error) is not None
         raise

@@ -17,11 +17,16 @@ KINDS = {
     "scores": "score@method.score=NAME",
     "trainings": "training@method.distillation=NAME",
     "trainers": "trainer=NAME",
+    "launchers": "launcher=NAME",
+    "loggers": "logger=NAME, logger=[NAME,NAME]",
+    "callbacks": "callbacks=[NAME,NAME]",
+    "debug": "debug=NAME",
+    "hparams_search": "nonmember audit -m hparams_search=NAME",
     "reports": "nonmember report report=NAME",
 }
 HELP = f"""nonmember list KIND [WORD]: what there is to choose from, a line each; with WORD only lines that have it.
 
-{chr(10).join(f"  {kind:12} {use}" for kind, use in KINDS.items())}
+{chr(10).join(f"  {kind:14} {use}" for kind, use in KINDS.items())}
 """
 
 
@@ -36,7 +41,7 @@ def main() -> None:
         raise ValueError(
             f"There is no list of {kind}{f'; did you mean {near[0]}?' if near else '.'} There are {', '.join(KINDS)}."
         )
-    titled = descriptions(kind if kind == "data" else kind.removesuffix("s"))
+    titled = descriptions(kind if kind in ("data", "callbacks") else kind.removesuffix("s"))
     width = max(len(name) for rows in titled.values() for name in rows)
     for title, rows in titled.items():
         wanted = {name: what for name, what in rows.items() if all(word in f"{name} {what}".lower() for word in words)}

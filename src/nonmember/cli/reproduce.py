@@ -7,7 +7,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -60,21 +60,28 @@ def main() -> None:
         paper = instantiate(config.report)
         audits = Path(config.outputs) / "audits"
     overrides = [word for word in given.overrides if word != DRY_RUN]
-    states = list(_shown(paper, overrides, audits))
+    titles = _titles(paper)
+    states = list(_shown(titles, overrides, audits)) if titles else []
     made, todo = sum(state.is_made for state in states), [state.sweep for state in states if state.can_be_made]
     sys.stdout.write(
         f"{len(states)} sweeps: {made} made, {len(todo)} can be made here, {len(states) - made - len(todo)} cannot.\n"
+        if titles
+        else "It has no sweeps of its own: the report is made of what is there.\n"
     )
     if len(overrides) < len(given.overrides):
         return
+    failed = []
     for number, sweep in enumerate(todo, start=1):
         sys.stdout.write(f"\n{number} of {len(todo)}: nonmember audit -m --config-name {sweep}\n")
         sys.stdout.flush()
-        _command("audit", "-m", "--config-name", sweep, *overrides)  # some of whose cells fail on purpose
-    if todo or any(state.num_made for state in states):
+        if _command("audit", "-m", "--config-name", sweep, *overrides):  # some of whose cells fail on purpose
+            failed.append(sweep)
+    if todo or any(state.num_made for state in states) or not titles:
         sys.stdout.flush()
         if _command("report", f"report={given.paper}"):
             raise ValueError("The report ended with an error, which is shown above. Correct that, and start again.")
+    if failed:
+        sys.stdout.write(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.\n")
 
 
 def _command(*words: str) -> int:
@@ -82,8 +89,21 @@ def _command(*words: str) -> int:
     return subprocess.run([sys.executable, "-m", "nonmember.cli", *words], check=False, env=environment).returncode
 
 
-def _shown(paper: Report, overrides: Sequence[str], audits: Path) -> Iterator[State]:
-    """Of each table the first sweep that fills it: a line as soon as it is known, with what it is for below."""
+def _titles(paper: Report) -> dict[str, list[str]]:
+    """Sweep -> titles of the tables that it fills: of each table the first sweep that does. A report about no method
+    has none."""
+    titles: dict[str, list[str]] = {}
+    if paper.methods:
+        for part in paper.all_parts():
+            for key in part.made_by:
+                titles.setdefault(paper.sweeps[key][0], []).append(part.title)
+        for sweep in (names[0] for names in paper.sweeps.values() if names):
+            titles.setdefault(sweep, [])
+    return titles
+
+
+def _shown(titles: Mapping[str, Sequence[str]], overrides: Sequence[str], audits: Path) -> Iterator[State]:
+    """A line for each sweep as soon as it is known, with what it is for below."""
     from nonmember.config.roots import register
     from nonmember.feasibility.memory import Machine
     from nonmember.results.result import RESULT
@@ -92,10 +112,6 @@ def _shown(paper: Report, overrides: Sequence[str], audits: Path) -> Iterator[St
 
     register()
     quieten()
-    titles: dict[str, list[str]] = {}
-    for part in paper.all_parts():
-        for key in part.made_by:
-            titles.setdefault(paper.sweeps[key][0], []).append(part.title)
     machine, width = Machine.here(), max(map(len, titles))
     with_results = sum(any((audits / name).rglob(RESULT)) for name in titles)
     sys.stdout.write(f"{len(titles)} sweeps, {with_results} of them with results in {visible(audits)}. Each in turn:\n")
@@ -120,8 +136,9 @@ def _state(name: str, overrides: Sequence[str], audits: Path, machine: Machine) 
     found = outcome_paths(audits / name) if any((audits / name).rglob(RESULT)) else []
     results = [path for path in found if path.name == RESULT and (world is None or _world_of(path) == world)]
     num_failed = sum(path.name != RESULT for path in found)
+    whole = [word for word in overrides if word.startswith("world=")]  # which results are as given, the sweep finds out
     try:
-        state = State(name, len(results), num_cells(name, overrides), num_failed)
+        state = State(name, len(results), num_cells(name, whole), num_failed)
         if state.is_made:
             return state
         cells = [cell.checked for cell in cells_checked(name, overrides, machine, date.today(), few=True)]
@@ -157,5 +174,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "paper", choices=options("report"), metavar="PAPER", help=f"one of {', '.join(options('report'))}"
     )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="handed to every sweep")
+    parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help="handed to every sweep")
     return parser

@@ -17,9 +17,11 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.content import plain
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
+from nonmember.reports.core.formats import DASH
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
@@ -82,6 +84,7 @@ def show(
         )
         console.print(", ".join(counts), soft_wrap=True)
         if len(results) == 1:
+            _show_parts(wide, results[0])
             _show_gates(console, results[0])
             console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
@@ -185,6 +188,13 @@ def _listed(names: Sequence[str], family: Family) -> str:
     return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
 
 
+def _show_parts(console: Console, result: AuditResult) -> None:
+    """Of method=auto; those that were left out are among the warnings."""
+    if (made := content.parts(result)) is not None:
+        rows = [dict(zip(made.columns, row, strict=True)) for row in made.rows if row[-1] != DASH]
+        _print(console, Group("parts", made.columns[:-1], rows))
+
+
 def _show_gates(console: Console, result: AuditResult) -> None:
     for gate in gates_of(result):
         told = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
@@ -253,7 +263,7 @@ def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]
         "n": (lambda item: True, lambda item: str(item.statistics.num_documents)),
         "rho_RT": (rho_reference, lambda item: _decimals(rho_reference(item))),
         "rho_DT": (rho_distilled, lambda item: _decimals(rho_distilled(item))),
-        statistic: (lambda item: True, _statistic),
+        statistic: (lambda item: item.statistics.value, _statistic),
         _name_of_p(results): (lambda item: item.statistics.p_value, _p_value),
         "verdict": (lambda item: True, lambda item: item.verdict.decision),
         "truth": (lambda item: True, lambda item: item.question.truth or "unknown"),

@@ -59,7 +59,7 @@ class Search:
     def __post_init__(self) -> None:
         if (self.method == "bayes") != (self.metric is not None):
             raise ValueError(
-                "--metric is what --method bayes makes better, and no other method takes one. Write --method bayes "
+                "--metric is what --method bayes optimizes, and no other method takes one. Write --method bayes "
                 "--metric health/kl_after; never search by p or the verdict, since the smallest of many p-values is "
                 "not a p-value."
             )

@@ -30,7 +30,7 @@ from omegaconf.errors import (
 )
 
 from nonmember.checks import hidden
-from nonmember.config.choices import config_directory, descriptions, groups
+from nonmember.config.choices import config_directory, descriptions, groups, options
 from nonmember.config.hydra_compat import plain_yaml
 from nonmember.config.words import for_shell, override
 from nonmember.runtime.processes import of_a_group
@@ -93,11 +93,12 @@ def _explained(error: BaseException) -> str:
             return f"{error.override!r} cannot be read ({_flat(str(error.__cause__))}). {_as_text(error.override)}"
         error = error.__cause__
     match error:
-        case MissingConfigException(missing_cfg_file=str(wanted), options=list(known)):
+        case MissingConfigException(missing_cfg_file=str(wanted), options=found) if found or "/" in wanted:
             group, _, option = wanted.rpartition("/")
+            known = found or options(group)  # of one in a list Hydra does not say what there is
             install = OPTUNA if wanted == "hydra/sweeper/optuna" else ""
             return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}.{install}"
-        case MissingConfigException(missing_cfg_file=str(wanted)) if not error.options and str(wanted):
+        case MissingConfigException(missing_cfg_file=str(wanted)) if str(wanted):
             known = [name for rows in descriptions("sweep").values() for name in rows]
             return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` lists all."
         case ConfigKeyError() | ConfigAttributeError() if error.parent_node is not None:

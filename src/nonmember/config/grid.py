@@ -40,10 +40,11 @@ def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iter
         overrides: As on the command line.
         few: Only so many cells that each value of each axis is in one of them.
     """
-    rows, parser = _rows(sweep, overrides), OverridesParser.create()
+    fixed, rows = _rows(sweep, overrides)
+    parser = OverridesParser.create()
     numbered = sorted(enumerate(_with_each_value(rows) if few else rows), key=lambda item: _chosen(item[1]))
     for chosen, cells in groupby(numbered, key=lambda item: _chosen(item[1])):
-        with composed(sweep, [*overrides, *chosen]) as (config, _):
+        with composed(sweep, [*fixed, *chosen]) as (config, _):
             is_open = None  # alike in all of them, as the same keys are set
             for number, row in cells:
                 for override in parser.parse_overrides([word for word in row if word not in chosen]):
@@ -54,7 +55,7 @@ def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iter
 
 def num_cells(sweep: str, overrides: Sequence[str]) -> int:
     """How many they are, without composing any of them."""
-    return len(_rows(sweep, overrides))
+    return len(_rows(sweep, overrides)[1])
 
 
 def sweeps_for(world: str) -> list[str]:
@@ -62,10 +63,16 @@ def sweeps_for(world: str) -> list[str]:
     return [name for name in _names() if _world_of(name) in (world, None)]
 
 
-def _rows(sweep: str, overrides: Sequence[str]) -> list[list[str]]:
-    with composed(sweep, overrides) as (config, _):
-        grid: Any = OmegaConf.to_container(config.grid, resolve=True)
-    return cells_of_grid([f"{key}={value}" for key, value in (grid or {}).items()])
+def _rows(sweep: str, overrides: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """What is given for all cells, and the words of each. As in a multirun, what is given replaces the sweep's own
+    axis, and several values between commas are one."""
+    given = OverridesParser.create().parse_overrides(list(overrides))
+    alike = {item.get_key_element(): str(item.input_line) for item in given if not item.is_sweep_override()}
+    with composed(sweep, list(alike.values())) as (config, _):
+        grid: Any = OmegaConf.to_container(config.grid, resolve=True) or {}
+    axes = [f"{key}={value}" for key, value in grid.items() if key not in alike]
+    axes += [str(item.input_line) for item in given if item.is_sweep_override()]
+    return list(alike.values()), cells_of_grid(axes)
 
 
 def _with_each_value(rows: Sequence[list[str]]) -> list[list[str]]:

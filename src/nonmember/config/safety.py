@@ -60,6 +60,7 @@ LOGGING_CLASSES = (
     *(f"logging.handlers.{name}" for name in ("RotatingFileHandler", "TimedRotatingFileHandler")),
     "colorlog.ColoredFormatter",
     "nonmember.runtime.terminal.LogFormatter",
+    "nonmember.runtime.terminal.LogHandler",
 )
 STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
 # A line of a job's script may end at one; other signs of the shell are quoted by the launchers.

@@ -149,7 +149,10 @@ def is_as_told(text: str) -> bool:
 
 
 def word_of(text: str) -> str:
-    """What stands in the tags, all of it; without tags the first word. As `plain` writes it."""
+    """What stands in the first tags, all of it; without tags the first word. As `plain` writes it.
+
+    The first, since a model that continues text goes on with examples of its own.
+    """
     if found := _TAGGED.search(text):
         return plain(found[1])
     return next((word for word in map(plain, text.split()) if word), "")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
+import sys
+from typing import Any
 
 from nonmember.checks import hidden
 
@@ -25,6 +28,15 @@ def for_rich(text: object) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+class LogHandler(logging.StreamHandler):
+    """Prints above the progress bars, where some are shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        bars: Any = getattr(sys.modules.get("tqdm"), "tqdm", None)
+        with bars.external_write_mode(self.stream) if getattr(bars, "_instances", ()) else contextlib.nullcontext():
+            super().emit(record)
 
 
 class LogFormatter(logging.Formatter):

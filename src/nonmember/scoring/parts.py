@@ -94,7 +94,7 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     if not isinstance(stream, Shards):
         raise ValueError("A mixture of streamed corpora is for training only. Score each of its components.")
     if not len(stream):
-        raise ValueError("There are no documents to score. Correct data.path, or loosen the cleaning.")
+        raise ValueError("There are no documents to score. Name others, or loosen the cleaning.")
     parts, limit, files = scoring.parts, scoring.limit(builder), PartFiles(folder.resolve())
     question = scoring.about(builder, limit) | {
         "format": FORMAT,

@@ -105,7 +105,7 @@ def write_table(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     """Write scores.parquet and report how many documents were read, truncated or left without a score."""
     corpus = builder.get(scoring.corpus)
     if not len(corpus):
-        raise ValueError("There are no documents to score. Correct data.path, or loosen the cleaning.")
+        raise ValueError("There are no documents to score. Name others, or loosen the cleaning.")
     limit = scoring.limit(builder)
     table = ScoreTable.of(scoring, builder, limit)
     tokens = scoring.tokens(builder)

@@ -84,13 +84,17 @@ def _partly(values: list[float | None], formatted: object) -> str:
 
 
 def _about_audits(plan: SweepPlan) -> Iterable[str]:
+    from nonmember.sweeps.plan import ENDED
+
     to_run = plan.num_cells - len(plan.ended) - len(plan.refused)
     yield f"Audits: {plan.num_cells}; {len(plan.ended)} with a result, {to_run} to be run."
     for parts in plan.parts.values():
-        run = [method for method, reason in parts if not reason]
-        yield f"method=auto runs {', '.join(run) or 'none'}."
+        run, ended = ([method for method, why in parts if why == which] for which in ("", ENDED))
+        yield f"method=auto runs {', '.join(run) or 'nothing more'}."
+        if ended:
+            yield f"  with a result already: {', '.join(ended)}"
         for method, reason in parts:
-            if reason:
+            if reason not in ("", ENDED):
                 yield f"  without {method}: {reason.removeprefix(method).lstrip()}"
     for why, number in Counter(plan.invalid.values()).most_common():
         yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"

@@ -166,7 +166,7 @@ class Documents(FromRows):
             return False
         if self.revision is None:
             raise ValueError(
-                f"There is nothing at {path} (relative paths start at {Path.cwd()}). Correct data.path; if it is a "
+                f"There is nothing at {path} (relative paths start at {Path.cwd()}). Correct the path; if it is a "
                 "data set on the Hugging Face hub, give data.revision=COMMIT from the history of its files."
             )
         return True

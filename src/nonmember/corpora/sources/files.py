@@ -92,7 +92,7 @@ def _of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Pat
             raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
         return files
     if not files:
-        raise ValueError(f"The folder {folder} has no files. Correct data.path.")
+        raise ValueError(f"The folder {folder} has no files. Name another.")
     documents = _without_caches(files)
     known = [path for path in documents if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)]
     chosen = _of_one_split(folder, files, known or documents, split)

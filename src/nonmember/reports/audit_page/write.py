@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from markupsafe import Markup
@@ -19,6 +21,7 @@ from nonmember.reports.core import formats
 from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.results.mirror import Texts
+from nonmember.results.result import PARTS, RESULT
 from nonmember.runtime.files import write_text_atomically
 
 PAGE = "audit.html"
@@ -45,11 +48,11 @@ def write_page(folder: Path, texts: Texts | None = None) -> Path:
     Raises ValueError where there is no result that can be read.
     """
     path = folder / PAGE
-    write_text_atomically(path, page(load(folder), texts))
+    write_text_atomically(path, page(load(folder), folder, texts))
     return path
 
 
-def page(evidence: Evidence, texts: Texts | None = None) -> str:
+def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
     result = evidence.result
     asked = result.question
     sign, verdict = content.verdict(result)
@@ -65,7 +68,7 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         numbers=content.numbers(evidence),
         drawings=drawings(evidence),
         checks={
-            "Parts": content.parts(result),
+            "Parts": _linked(content.parts(result), folder),
             "Gates": content.gates(result),
             "Health": content.health(result),
             "Models": content.models(result),
@@ -89,6 +92,18 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         script=Markup(script),
         policy=policy_of(script),
     )
+
+
+def _linked(parts: content.Table | None, folder: Path) -> content.Table | None:
+    """The last column, paths of results, as links to the pages beside them that are ours."""
+    if parts is None:
+        return None
+    rows = []
+    for *row, path in parts.rows:
+        if re.fullmatch(rf"{PARTS}/\w+/{RESULT}", path) and is_page((folder / path).with_name(PAGE)):
+            path = Markup('<a href="./{}">{}</a>').format(path.replace(RESULT, PAGE), path)
+        rows.append([*row, path])
+    return replace(parts, rows=rows)
 
 
 def is_page(path: Path) -> bool:

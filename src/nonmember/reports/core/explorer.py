@@ -113,8 +113,8 @@ def interval_picture(result: AuditResult, axis: Axis) -> Markup:
 OWN = "own"  # the world of one's own models and documents, as results record it; and the key of the table
 COLUMNS = ("p", "verdict", "statistic", "interval", "method", "documents", "truth")
 NOTE = (
-    "Audits of one's own models and documents. Each has a page, `audit.html` beside its `result.json`; they stand in "
-    "no table below."
+    "Audits of your own models and documents. Each has a page, `audit.html`, beside its `result.json`. The tables "
+    "below leave them out."
 )
 
 
