@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -122,11 +123,14 @@ def test_as_jsonl_and_text_files_name_and_read_them(build, put, tmp_path):
     assert build(Documents(f"{folder}/x.txt", split="file")).doc_ids == ("x.txt",)
 
 
-def test_ids_are_taken_where_each_row_has_its_own(build, put, caplog):
+def test_ids_are_taken_where_each_row_has_its_own(build, put, caplog, tmp_path):
     path = put("d.jsonl", '{"id": 1, "text": "a"}\n{"id": "x", "text": "b"}\n')
     assert build(Documents(path)).doc_ids == ("1", "x")
     path = put("both.jsonl", '{"id": 1, "doc_id": 2, "text": "a"}\n{"id": 1, "doc_id": 3.0, "text": "b"}\n')
     assert build(Documents(path)).doc_ids == ("2", "3"), "the column that names every row anew"
+    frame = pd.DataFrame({"text": list("abcd")}).drop(1)
+    frame.to_parquet(tmp_path / "filtered.parquet")
+    assert build(Documents(str(tmp_path / "filtered.parquet"))).doc_ids == ("0", "2", "3"), "the frame's labels"
     assert not caplog.text
     path = put("empty.jsonl", '{"id": 1, "text": "a"}\n{"id": NaN, "text": "b"}\n')
     assert build(Documents(path)).doc_ids == ("1", "empty:2")

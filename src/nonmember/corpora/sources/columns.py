@@ -16,7 +16,8 @@ from nonmember.records import Document
 
 log = logging.getLogger(__name__)
 
-IDS = ("id", "doc_id")  # columns that name documents; the second is what `nonmember score` writes
+# Columns that name documents; the second is what `nonmember score` writes, the third a frame's index that pandas wrote.
+IDS = ("id", "doc_id", "__index_level_0__")
 NUM_NAMED = 3  # ids that a message lists
 NO_VALUE = ("NAType", "NaTType")  # of pandas
 USUAL_NAMES = ("text", "content", "body", "document", "passage", "snippet", "article")  # of a column with texts
@@ -163,7 +164,7 @@ def item_of(row: Row, field: str, where: str) -> object:
 
 
 def find_id_column(rows: Sequence[Row], where: str) -> str | None:
-    """The column "id" or "doc_id": the first that names every row anew, else the first that names any.
+    """The first column of IDS that names every row anew, else the first that names any.
 
     Warns of rows without a name in such a column, so that no ids are lost unnoticed.
 
