@@ -111,7 +111,13 @@ def test_all_filtered_out(nonmember, ask, nothing_is_lost):
 def test_fewer_than_30_left(nonmember, ask, documents, texts, nothing_is_lost):
     rows = [*rows_of(texts[:29]), {"id": "short", "text": "moss fern"}]
     said = nonmember(*ask("cleaning.min_words=5", documents=documents(rows)))
-    refused(said, "has 29 documents", "needs at least 30", "dropped on the way: 1 too_short", "Give more documents or loosen")
+    refused(
+        said,
+        "has 29 documents",
+        "needs at least 30",
+        "dropped on the way: 1 too_short",
+        "Give more documents or loosen",
+    )
 
 
 def test_a_document_of_one_token_is_excluded(nonmember, ask, documents, texts, tmp_path):

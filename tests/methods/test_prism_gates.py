@@ -19,6 +19,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.gates import above, below
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
@@ -345,3 +346,8 @@ def test_the_third_text_is_general_text_or_docstrings():
     roles = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=1)
     assert GATES.third(roles).base.packages == ("numpy",)
     assert GATES.third(replace(roles, general=GENERAL)).base == GENERAL
+
+
+def test_a_value_that_just_misses_its_bound_is_told_from_it():
+    assert above("ce", 0.01984, 0.02, "The gain").sentence == "The gain is 0.0198, and must be above 0.0200."
+    assert below("shift", 3.2, 3.0, "The shift").sentence == "The shift is 3.200, and must be below 3.000."

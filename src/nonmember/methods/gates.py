@@ -45,7 +45,9 @@ class Finding:
     @property
     def sentence(self) -> str:
         verb = "below" if self.upper else "above"
-        return f"{self.what} is {self.value:.3f}, and must be {verb} {self.bound:.3f}."
+        # As many digits as tell a value from a bound that it just missed.
+        digits = next((n for n in range(3, 9) if f"{self.value:.{n}f}" != f"{self.bound:.{n}f}"), 9)
+        return f"{self.what} is {self.value:.{digits}f}, and must be {verb} {self.bound:.{digits}f}."
 
     def as_details(self) -> Gate:
         value = self.value if np.isfinite(self.value) else None
