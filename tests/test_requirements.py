@@ -126,9 +126,9 @@ def test_the_questions_of_a_method_are_those_that_its_probes_ask(method):
     with composed("audit", ["world=micro", "data=micro_mc_pdd", f"method={method}"]) as (config, _):
         groups = build_audit(config).groups
     asked = [item for group in groups.values() for item in group.measured.values() if isinstance(item, Asked)]
-    needed, told = METHODS[method].requirements, [item.probe.requirements for item in asked]
-    assert sum(item.questions for item in told) == 2 * needed.questions, "of the suspect set and the held-out one"
-    assert {item.shown for item in told} == {needed.shown}
+    needed, of_probes = METHODS[method].requirements, [item.probe.requirements for item in asked]
+    assert sum(item.questions for item in of_probes) == 2 * needed.questions, "of the suspect set and the held-out one"
+    assert {item.shown for item in of_probes} == {needed.shown}
 
 
 def test_the_passes_of_a_score_follow_from_what_it_observes():

@@ -63,8 +63,8 @@ def test_log_lines_stay_lines():
 def test_log_lines_are_printed_above_a_progress_bar():
     stream = io.StringIO()
     with tqdm(total=2, file=stream):
-        LogHandler(stream).emit(logging.makeLogRecord({"msg": "told"}))
-    assert stream.getvalue().partition("told\n")[0].endswith(" \r"), "the bar is wiped away"
+        LogHandler(stream).emit(logging.makeLogRecord({"msg": "a message"}))
+    assert stream.getvalue().partition("a message\n")[0].endswith(" \r"), "the bar is wiped away"
 
 
 @pytest.mark.parametrize("label", ["a ` <img src=x>", "`<img src=x>```", "``<img src=x>`", "<b>`</b>", "[x](y)\n# z"])

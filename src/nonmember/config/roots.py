@@ -264,7 +264,7 @@ def register() -> None:
 
 def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], watcher: Watcher | None = None) -> None:
     """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may. What the
-    task returns is what a sweeper that searches (Optuna's) makes better.
+    task returns is what a sweeper that searches (Optuna's) optimizes.
 
     The first error is raised when all is done, and by us: Hydra would write a line of its own before it. An
     interruption ends the sweep; in a launcher's worker it ends the cell, and those after it are not begun.

@@ -58,7 +58,7 @@ DRAWN = (
 )
 
 IN_WORDS = (
-    "{} was asked by its chat route, where a text cannot be gone on with bare: an instruction stood before it, "
+    "{} was asked by its chat route, which cannot continue a bare text: an instruction was put before it, "
     "which can hide what the model read as plain text. Where the server has the completions route, set "
     "form=completions."
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SHARED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_IDENTITIES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 MAY_BE_MISSING = {
     f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries", "connection_errors")
@@ -97,13 +97,13 @@ class _Folder:
 @functools.lru_cache(maxsize=8)
 def _shared(folder: _Folder, bos: str, **where: Any) -> Any:
     tokenizer = _tried(folder.path, bos, **where)
-    _SHARED[tokenizer] = f"{folder.files} {bos}"
+    _IDENTITIES[tokenizer] = f"{folder.files} {bos}"
     return tokenizer
 
 
 def identity_of_shared(tokenizer: Any) -> str | None:
     """What decides which ids a text gets by a tokenizer that is shared, and so never changed; None of any other."""
-    return _SHARED.get(tokenizer)
+    return _IDENTITIES.get(tokenizer)
 
 
 def _tried(path: str, bos: str, **where: Any) -> Any:

@@ -148,7 +148,7 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
 
 
 def objective(result: AuditResult, metric: str) -> float:
-    """The number that a search makes better, by its name in the summary or the last part of it.
+    """The number that a search optimizes, by its name in the summary or the last part of it.
 
     Raises:
         ValueError: Where the result has no such number, or several.

@@ -54,8 +54,9 @@ RANKS_ARE_NOISE = (
 
 
 class Power(TypedDict):
-    """Whether the test could have cleared the set: whether what the distilled reference learnt is of the documents, and
-    not how the target differs from the reference in general.
+    """Whether the test could have cleared the set: whether reference and target rank texts alike at all, and whether
+    what the distilled reference learnt is of the documents, and not how the target differs from the reference in
+    general.
 
     Attributes:
         rho_reference_target: Rank correlation of the scores under reference and target, on the third text.
@@ -181,7 +182,7 @@ class PrismGates(HealthBounds):
 
     def of_power(self, documents: Mapping[str, ScoredDocuments], metric: RankMetric) -> Power | None:
         """Whether the test could have cleared the set."""
-        if not self.look_at_power:
+        if not self.looks_at_power:
             return None
         suspect, third = documents[SUSPECT], documents[THIRD]
         rho = [
@@ -203,7 +204,7 @@ class PrismGates(HealthBounds):
         return f"{why.format(**power)} Methods that have power here: difference_in_differences, dose."
 
     @property
-    def look_at_power(self) -> bool:
+    def looks_at_power(self) -> bool:
         return self.min_third_delta is not None or self.min_third_agreement is not None
 
     def _ranks_agree(self, rho: float) -> bool:

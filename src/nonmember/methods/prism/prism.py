@@ -196,7 +196,7 @@ class Prism(Method):
         gated = self.gates.groups(roles, distilled, self.gates.third(roles), self.max_tokens)
         suspect = DocumentGroup(roles.suspect, {**groups[SUSPECT].measured, **gated[SUSPECT].measured})
         third = gated[THIRD]
-        if self.gates.look_at_power:
+        if self.gates.looks_at_power:
             scored = on_suspect(replace(roles, suspect=third.corpus), self.score, self.max_tokens, models)
             third = replace(third, measured={**scored[SUSPECT].measured, **third.measured})
         return {SUSPECT: suspect, THIRD: third}
