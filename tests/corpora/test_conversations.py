@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tests.tiny import build, texts
+from tiny import build, texts
 
 from nonmember.corpora import Conversations, Dialogues, NearDuplicates
 from nonmember.corpora.sources.conversations import holds_conversations, turns_as_json, turns_from_json

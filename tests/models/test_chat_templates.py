@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests import tiny
+import tiny
 
 from nonmember.corpora.sources.conversations import Turn
 from nonmember.models.conversations import ChatTemplate, Refusal, Rendered, plainly
