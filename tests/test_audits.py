@@ -179,6 +179,7 @@ def observed(audit: Audit, folder: Path) -> list[int]:
     return table.num_tokens.tolist()
 
 
+@pytest.mark.slow
 def test_another_fraction_takes_no_forward_pass(made, tmp_path, monkeypatch):
     shop = tiny.builder(tmp_path / "store")
     item = run_audit(made, shop, tmp_path / "one")
@@ -196,6 +197,7 @@ def test_another_fraction_takes_no_forward_pass(made, tmp_path, monkeypatch):
             assert result.provenance.keys["audit"] != item.provenance.keys["audit"]
 
 
+@pytest.mark.slow
 def test_a_method_beside_another_shares_its_distilled_reference(made, tmp_path, monkeypatch):
     run(made, tmp_path)
     forbid_work(monkeypatch)
@@ -217,6 +219,7 @@ def test_another_seed_trains_the_distilled_reference_anew_and_nothing_else(audit
     assert other.statistics.details.get("rho_distilled_target") != item.statistics.details.get("rho_distilled_target")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "expected"), [(None, "member"), ("non_member", "non_member")])
 def test_truth_is_the_askers_or_else_the_recipes(audit, tmp_path, given, expected):
     target = replace(audit.target, base=audit.target.base, corpus=audit.suspect)
@@ -237,6 +240,7 @@ def with_short_texts(audit: Audit, folder: Path, number: int, of: int = 60) -> A
     return replace(audit, suspect=write_jsonl(folder / "short.jsonl", texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "warns", "invalid"),
     [slow(1, False, False), slow(12, True, False), (3, False, False), (4, True, False), (13, True, True)],
@@ -274,6 +278,7 @@ def test_nothing_to_score_at_all(untrained, tmp_path):
         run(with_short_texts(untrained, tmp_path, 40, of=40), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hidden_size", "warns"), [(8, True), (16, False), slow(32, False)])
 def test_a_reference_smaller_than_the_target_warns(untrained, tmp_path, hidden_size, warns):
     smaller = replace(untrained.reference, architecture=untrained.reference.architecture | {"hidden_size": hidden_size})
@@ -281,6 +286,7 @@ def test_a_reference_smaller_than_the_target_warns(untrained, tmp_path, hidden_s
     assert any("reference is smaller than the target" in warning for warning in result.verdict.warnings) == warns
 
 
+@pytest.mark.slow
 def test_a_distilled_reference_that_learnt_nothing_warns(untrained, tmp_path):
     idle = replace(PRISM, distillation=tiny.distillation(learning_rate=1e-30))
     result = run(replace(untrained, method=idle), tmp_path)
@@ -314,6 +320,7 @@ class Listener(NoTracker):
         self.tables[name] = columns
 
 
+@pytest.mark.slow
 def test_the_tracker_hears_the_result_under_names_that_never_change(audit, tmp_path):
     listener = Listener(tmp_path / "one" / "result.json")
     shop = tiny.builder(tmp_path / "store")
@@ -482,6 +489,7 @@ def test_a_score_gets_what_it_declares(untrained, tmp_path):
 # Methods that compare two sets of documents -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_suspect_and_held_out_text_go_through_one_audit(untrained, tmp_path):
     heldout = write_jsonl(tmp_path / "heldout.jsonl", [*tiny.random_texts(35, seed=3), ""])
     audit = replace(untrained, method=LLM_DI, heldout=heldout, heldout_label="held out", world="micro", sweep="table4")
@@ -532,6 +540,7 @@ def test_the_blind_baseline_asks_no_model(untrained, tmp_path, monkeypatch):
 # What the cells of a sweep share ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_cells_share_what_was_read_and_count_for_themselves(untrained, tmp_path, monkeypatch):
     alone = run(untrained, tmp_path, "alone", store="another store")
     memory = Memory()

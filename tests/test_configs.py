@@ -22,8 +22,10 @@ from hydra.types import RunMode
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from marks import thinned
 from nonmember.artifacts.settings import settings_of
 from nonmember.config.choices import config_directory, descriptions, groups, options, presets_directory
+from nonmember.config.hydra_compat import plain_yaml
 from nonmember.config.presets import load_presets
 from nonmember.config.roots import checked, register, require_complete
 from nonmember.config.safety import instantiate
@@ -176,11 +178,6 @@ def deck(command: str, places: Mapping[str, Sequence[str]], *more: str) -> list[
     return rows
 
 
-def slowly(rows: Sequence[Any]) -> list[Any]:
-    """What other tests meet as well."""
-    return [pytest.param(*row.values, id=row.id, marks=pytest.mark.slow) for row in rows]
-
-
 def options_of(world: str, group: str) -> list[str]:
     """Those that stand on what only this world has."""
     others = () if world == "pythia_steps" else ("pythia_steps_",)
@@ -200,8 +197,8 @@ PYTHIA = options_of("pythia", "experiment")
 LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME]
 # What can stand anywhere, side by side in one config, which is far cheaper than a config for each.
 SHELVES = [
-    ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
+    ("micro", "model", MODELS),
     *(
         (world, "model", options_of(world, "model"))
         for world in ("pythia", "smollm", "releases", "published", "hubble", "pythia_steps")
@@ -290,10 +287,8 @@ PLACES = [
     *deck(
         "audit", {"experiment": [name for name in options("experiment") if not name.startswith(("red_", "pythia_"))]}
     ),
-    *slowly(deck("audit", {"experiment": [name for name in options("experiment") if name.startswith("red_")]})),
-    # Rows of one table, of which the first is composed soonest; `nonmember check` composes them too.
-    *deck("audit", {"experiment": PYTHIA[:1]}),
-    *slowly(deck("audit", {"experiment": PYTHIA[1:]})),
+    *deck("audit", {"experiment": [name for name in options("experiment") if name.startswith("red_")]}),
+    *deck("audit", {"experiment": PYTHIA}),
     *deck(
         "audit",
         {
@@ -382,20 +377,10 @@ def is_group(key: str) -> bool:
 
 
 SWEEPS_IN_WORLDS = [(name, world) for name in SWEEP_NAMES for world in WORLDS_OF_SWEEP.get(name, WORLDS)]
-# Of each sweep that builds on no other the first world, which is composed soonest; all with -m slow. What sweeps put
-# into a world: CELLS.
-EVERY_SWEEP = [
-    pytest.param(name, world, marks=() if world == worlds[0] and len(chain_of(name)) == 1 else pytest.mark.slow)
-    for name in SWEEP_NAMES
-    for worlds in [WORLDS_OF_SWEEP.get(name, WORLDS)]
-    for world in worlds
-]
 
 
 def cells_of(world: str) -> list[Any]:
-    """What sweeps put into a world other than the usual one, in which PLACES stand; its own options are there too.
-
-    A sixth of it, as the models stand on SHELVES; all with -m slow."""
+    """What sweeps put into a world other than the usual one, in which PLACES stand; its own options are there too."""
     places: dict[str, list[str]] = {}
     for name, its_world in SWEEPS_IN_WORLDS:
         axes = axes_of(name, its_world) if its_world == world else {}
@@ -407,10 +392,7 @@ def cells_of(world: str) -> list[Any]:
     alone.append(deck("audit", tuned, f"world={world}", "method=fsd", f"data={world}_fsd"))
     writers = {key: places.pop(key) for key in list(places) if key == "model@method.paraphraser"}
     alone.append(deck("audit", writers, f"world={world}", "method=decop"))
-    cells = [row for rows in (deck("audit", places, f"world={world}"), *alone) for row in rows]
-    return [
-        pytest.param(*row.values, id=row.id, marks=pytest.mark.slow if n % 6 else ()) for n, row in enumerate(cells)
-    ]
+    return [row for rows in (deck("audit", places, f"world={world}"), *alone) for row in rows]
 
 
 CELLS = [cell for world in WORLDS if world != "micro" for cell in cells_of(world)]
@@ -471,6 +453,24 @@ def check_targets(config: DictConfig, *, whole_world: bool = True) -> None:
             pytest.fail(f"{key}: {node['_target_']} does not take these keys: {error}")
 
 
+def test_every_target_takes_the_keys_beside_it():
+    """Before anything is composed: of each file and each row of the presets."""
+    contents = {path.relative_to(CONF): plain_yaml(path) for path in CONF.rglob("*.yaml") if path.parent != PRESETS}
+    contents |= {Path(group, name): row for group, rows in ROWS.items() for name, row in rows.items()}
+    checked = 0
+    for source, content in contents.items():
+        for key, node in nodes(content):
+            target = node["_target_"]
+            if not target.startswith("nonmember"):
+                continue
+            parameters = signature_of(object_of(target)).parameters.values()
+            keys = {str(name).partition("@")[0] for name in node} - {"_target_", "_partial_", "_convert_", "defaults"}
+            if not any(item.kind is item.VAR_KEYWORD for item in parameters):
+                assert keys <= {item.name for item in parameters}, (source, key, target)
+                checked += 1
+    assert checked > 500
+
+
 def build(node: Any) -> Any:
     return instantiate(node)
 
@@ -488,7 +488,9 @@ def build_all(command: str, config: DictConfig) -> None:
         build(config.logger)
 
 
-@pytest.mark.parametrize(("world", "group", "names"), [pytest.param(*row, id="-".join(row[:2])) for row in SHELVES])
+@pytest.mark.parametrize(
+    ("world", "group", "names"), thinned([pytest.param(*row, id="-".join(row[:2])) for row in SHELVES], 4)
+)
 def test_every_option_that_stands_anywhere_binds_and_builds(world, group, names):
     places = [stands(f"{group}@world.shelf.{name}", name)[1] for name in names]
     given = [*(f"+{place}" for place, *_ in places), *(text for _, *texts in places for text in texts)]
@@ -500,6 +502,7 @@ def test_every_option_that_stands_anywhere_binds_and_builds(world, group, names)
         build(config.world.shelf[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "label"), [("smollm", "SmolLM2-135M-Instruct.Q4_1"), ("gemma", "gemma-3-270m-q4_k_m")]
 )
@@ -511,7 +514,7 @@ def test_models_of_a_real_world_are_continuations_of_its_base(world, label):
     assert bases == {**dict.fromkeys(names, label), "planted_later": f"{label}+2x"}
 
 
-@pytest.mark.parametrize(("covered", "command", "overrides"), PLACES)
+@pytest.mark.parametrize(("covered", "command", "overrides"), thinned(PLACES, 8))
 def test_every_option_composes_binds_and_builds(covered, command, overrides):
     config = composed(command, overrides)
     if command == "score" and OmegaConf.is_missing(config.reference, "path"):
@@ -521,7 +524,8 @@ def test_every_option_composes_binds_and_builds(covered, command, overrides):
     build_all(command, config)
 
 
-@pytest.mark.parametrize(("covered", "command", "overrides"), CELLS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("covered", "command", "overrides"), thinned(CELLS, 12))
 def test_every_cell_composes_and_builds_in_other_worlds(covered, command, overrides):
     config = composed(command, overrides)
     require_complete(config)
@@ -538,7 +542,7 @@ def test_every_command_composes(command):
     build_all(command, config)
 
 
-@pytest.mark.parametrize(("name", "world"), EVERY_SWEEP)
+@pytest.mark.parametrize(("name", "world"), thinned(SWEEPS_IN_WORLDS, 20))
 def test_every_sweep_is_a_primary_config_in_every_world(name, world):
     """As `--config-dir sweeps --config-name NAME world=WORLD` reads it: its first cell, and plain values of others."""
     axes = axes_of(name, world)
@@ -564,6 +568,7 @@ def test_every_sweep_is_a_primary_config_in_every_world(name, world):
             build_all("audit", config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_half_of_every_domain(world):
     """The suspect sets that an audit can name, and what each is compared with."""
@@ -604,6 +609,7 @@ def test_no_file_is_left_out():
     }
 
 
+@pytest.mark.slow
 def test_sweeps_of_one_paper_ask_a_model_the_same():
     """DE-COP's open models, as the paper asked them: tables that share a model and texts share its answers."""
     asked: dict[str, set[Any]] = {}
@@ -678,6 +684,7 @@ def test_fsd_is_the_papers():
     assert (tuning.learning_rate, tuning.epochs, tuning.batch_size, tuning.warmup) == (1e-3, 3, 8, 10)
 
 
+@pytest.mark.slow
 def test_fsd_asks_in_the_pythia_world_what_the_paper_asked():
     """docs/methods/fsd.md: tables 1, 4 and 12; 3 and 13; 2 and 15. Tables 5 to 7, 16 and 17 are of LLaMA-7B."""
     main, sizes, pretraining = (axes_of(name, "pythia") for name in ("fsd_main", "fsd_target_size", "fsd_pretraining"))
@@ -710,6 +717,7 @@ def test_the_report_names_sets_and_models_as_the_paper_prints_them():
             assert option("model", model).path.rpartition("/")[2] in world.targets
 
 
+@pytest.mark.slow
 def test_every_labelled_set_has_both_classes_at_a_pinned_commit():
     world = composed("audit", ["world=pythia", *GIVEN_IN_WORLD["pythia"]]).world
     assert len(world.labelled) == 20 + 11
@@ -726,6 +734,7 @@ def test_every_labelled_set_has_both_classes_at_a_pinned_commit():
     assert [name for name, labelled in files.items() if labelled.get("revision") == "main"] == ["arxivtection"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", ["once", "many"])
 def test_what_fsd_tunes_on_and_what_it_tests(read):
     """Two parts of one cut of the non-members; of the members, the part of the same clusters as is tested."""
@@ -747,6 +756,7 @@ def test_the_order_test_is_the_papers():
     assert [method[name] for name in names] == [50, 5000, 250, 2048, 1024, False, 0.05]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_ordered_target_reads_the_very_file_that_is_tested(world, number):
@@ -777,6 +787,7 @@ def test_windows_of_the_order_test_fit_the_micro_models():
     assert method.window == target.training.sequence_length
 
 
+@pytest.mark.slow
 def test_kds_is_the_papers():
     """docs/methods/kds.md: LoRA of rank 8 by plain SGD, one pass over the documents; each kernel's own median."""
     config = composed("audit", ["world=pythia", "data=pythia_kds", "method=kds"])
@@ -794,6 +805,7 @@ def test_kds_is_the_papers():
     assert (model.path, len(model.revision)) == ("mistralai/Mistral-7B-Instruct-v0.2", 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_what_kds_mixes_is_what_fsd_tells_apart(world):
     """The two sets whole; how many are seen stands in the result."""
@@ -907,6 +919,7 @@ def test_an_audit_of_the_papers_reads_its_own_domain_at_a_pinned_commit():
     assert all(map(COMMIT.fullmatch, revisions))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", ["arxiv", "reddit"])
 def test_the_papers_references(domain):
     """Table 2: 1b for 410m, 410m for larger targets, OLMo-1b for Reddit."""
@@ -919,6 +932,7 @@ def test_the_papers_references(domain):
         assert (config.reference.path, config.reference.revision) == (expected.path, expected.revision)
 
 
+@pytest.mark.slow
 def test_the_papers_models_for_other_documents():
     for data in (["data=jsonl", "data.path=x"], ["data=hub", "data.path=a/b", "data.revision=v1"]):
         config = composed("audit", ["world=pythia", *data])
@@ -1071,6 +1085,7 @@ def _missing(item: ast.AnnAssign) -> bool:
     return ast.unparse(item.value) in ("MISSING", "None") or ast.unparse(item.annotation).startswith("ClassVar")
 
 
+@pytest.mark.slow
 def test_texts_of_ones_own_are_as_they_are_and_those_of_the_worlds_as_their_numbers_were_made():
     for data in ("documents", "jsonl", "text_files", "wikimia"):
         config = composed("audit", [f"data={data}", *([] if data == "wikimia" else ["data.path=x"])])

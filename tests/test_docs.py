@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from marks import thinned
 from nonmember.cli.main import COMMANDS
 from nonmember.config.choices import options
 from test_layers import LAYERS
@@ -118,7 +119,7 @@ def test_the_page_of_a_method_has_the_sections_of_its_neighbours(page):
     assert re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.M) == SECTIONS
 
 
-@pytest.mark.parametrize("page", METHODS, ids=name_of)
+@pytest.mark.parametrize("page", thinned(METHODS), ids=name_of)
 def test_the_example_of_a_method_composes(page, nonmember, monkeypatch):
     monkeypatch.setenv("NONMEMBER_DECOP_DIR", "answers")
     example = page.read_text(encoding="utf-8").rpartition("## Example")[2]

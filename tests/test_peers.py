@@ -163,6 +163,7 @@ def test_features_of_llm_di(shop, log_probs):
     agrees("llm_di features", ours(shop, Perplexity()), [-math.exp(np.mean(item)) for item in losses])
 
 
+@pytest.mark.slow
 def test_p_of_llm_di():
     """linear_di.py at 4a90baa: tails of each set clipped, scaled by the suspect set, nn.Linear in float32 from random
     weights by Adam, Student's t on the other half. The orders of the documents are ours."""

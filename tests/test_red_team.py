@@ -100,6 +100,7 @@ def test_the_sweeps_try_every_preset():
     assert sorted(name.strip() for name in tried) == PRESETS == sorted(CHANGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [name if name in SOONEST else slow(name) for name in PRESETS])
 def test_what_an_attack_changes(preset):
     plain, fooled = audit("red_none"), audit(preset)
@@ -119,6 +120,7 @@ def test_what_an_attack_changes(preset):
     assert suspect(untouched) == suspect(fooled) or preset in ("red_unlikely", "red_agreeing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["red_sham", slow("red_noise")])
 def test_every_method_is_attacked_alike(preset):
     audits = [audit(preset, method) for method in METHODS]
@@ -126,6 +128,7 @@ def test_every_method_is_attacked_alike(preset):
     assert len({repr((models(item), suspect(item), item.method.sham)) for item in audits}) == 1
 
 
+@pytest.mark.slow
 def test_the_set_is_the_one_that_is_named():
     """Those that are picked are checked below."""
     for preset in sorted(set(PRESETS) - {"red_paraphrases", "red_unlikely", "red_agreeing"}):
@@ -137,6 +140,7 @@ def test_the_set_is_the_one_that_is_named():
 # What each says -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sham_is_distilled_on_text_of_another_library_that_nobody_read():
     sham = audit("red_sham").method.sham
     assert isinstance(sham, OnOtherText)
@@ -146,6 +150,7 @@ def test_a_sham_is_distilled_on_text_of_another_library_that_nobody_read():
     assert audit("red_worn").method.sham.scale < 1
 
 
+@pytest.mark.slow
 def test_the_same_target_is_served(honest):
     for preset in ("red_noise", "red_rounding"):
         for read, plain in honest.items():
@@ -174,6 +179,7 @@ def test_the_unread_part_is_all_that_the_target_did_not_read():
     assert not ids(ours[0].corpus) & ids(part)
 
 
+@pytest.mark.slow
 def test_picked_documents_are_picked_for_this_target_and_reference(honest):
     for preset, by in (("red_unlikely", "least_likely"), ("red_agreeing", "agreeing")):
         for read, plain in honest.items():
@@ -185,6 +191,7 @@ def test_picked_documents_are_picked_for_this_target_and_reference(honest):
             assert spec.base.identity() == suspect(plain)
 
 
+@pytest.mark.slow
 def test_near_duplicates_are_read_in_place_of_the_set(honest):
     target = audit("red_near_duplicates").target
     assert isinstance(target, Trained)

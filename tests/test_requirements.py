@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 import yaml
 
+from marks import thinned
 from nonmember import scores
 from nonmember.advice.contestants import CONTESTANTS, NEEDS
 from nonmember.advice.situation import Situation
@@ -108,7 +109,7 @@ def test_every_input_and_access_is_known_everywhere():
     assert {name for method in METHODS.values() for name in method.requirements.inputs} <= inputs
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("method", thinned(METHODS.values(), 3), ids=METHODS)
 def test_what_a_method_declares_is_what_an_audit_asks_for(method: type[Method]):
     with composed("audit", [f"method={method.name}"]) as (config, _), pytest.raises(IncompleteQuestion) as error:
         given(config)
@@ -120,6 +121,7 @@ def test_what_a_method_declares_is_what_an_audit_asks_for(method: type[Method]):
     assert unasked == {name for of, name in OPTIONAL if of == method.name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["decop", "mc_pdd", "name_cloze", "prefix_completion", "sampled_completion"])
 def test_the_questions_of_a_method_are_those_that_its_probes_ask(method):
     """A sampled completion counted as one of its ten."""

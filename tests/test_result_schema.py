@@ -228,6 +228,7 @@ def test_some_documents_read_more_often_than_others_have_no_one_exposure():
     assert exposures.exposure(continued(Mixture((Component(tiny.SUSPECT, 1), Component(half, 1))))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "times"), [("micro_target", None), ("micro_target_low", 2), ("micro_target_high", 12)]
 )
@@ -242,6 +243,7 @@ def test_targets_of_the_demo_tell_how_often_they_read_the_members(name, times):
     assert [item.exposures for item in components if item.corpus == members] == ([times] if times else [])
 
 
+@pytest.mark.slow
 def test_an_audit_records_exposures_counters_and_what_it_tests(tmp_path):
     method = replace(PRISM, num_resamples=20)
     audit = Audit(continued(mixture(3)), REFERENCE, tiny.SUSPECT, method, seed=5, corpus_label="texts")

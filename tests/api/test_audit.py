@@ -62,6 +62,7 @@ def made(found: nm.FinishedAudit) -> set[str]:
     return {name for name, number in found.result.provenance.made.items() if number}
 
 
+@pytest.mark.slow
 def test_what_the_command_line_made_is_found(nonmember, question, words):
     assert nonmember(*words).status == 0
     path = only(Path("outputs/audits/audits"), "*/result.json")
@@ -72,6 +73,7 @@ def test_what_the_command_line_made_is_found(nonmember, question, words):
     assert found.verdict == json.loads(path.read_text())["verdict"]["decision"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("answered")
 def test_the_command_line_finds_what_was_made(nonmember, words):
     said = nonmember(*words)
@@ -99,6 +101,7 @@ def test_models_and_texts_in_memory(answered, models, texts):
     assert len(list(Path("outputs/store/models").glob("[!.]*"))) == 2, "the two distilled references alone"
 
 
+@pytest.mark.slow
 def test_blank_rows_change_no_number_and_are_named(answered, question, texts):
     rows = [*rows_of(texts[:20]), *({"id": f"blank{index}", "text": text} for index, text in enumerate(BLANK))]
     found = nm.audit("prism", **question | {"documents": pd.DataFrame([*rows, *rows_of(texts)[20:]])}, overrides=SHORT)
@@ -109,11 +112,13 @@ def test_blank_rows_change_no_number_and_are_named(answered, question, texts):
     assert set(found.warnings) == {*answered.warnings, warning}
 
 
+@pytest.mark.slow
 def test_blank_rows_of_what_is_compared_with(texts):
     found = nm.audit("blind", documents=texts, heldout=[*texts, "", None], overrides={"max_layout_auc": None})
     assert found.warnings == ("Blank documents of the held-out text were left out (2): 40, 41.",)
 
 
+@pytest.mark.slow
 def test_weights_that_changed_are_another_model(models, texts):
     model, tokenizer = models(0)
     asked = {"documents": texts, "reference": models(1), "overrides": SHORT_READING}
@@ -127,6 +132,7 @@ def test_weights_that_changed_are_another_model(models, texts):
     assert nm.audit("rank_agreement", target=(model, tokenizer), **asked).folder == second.folder
 
 
+@pytest.mark.slow
 def test_a_list_is_numbered_from_0(models, texts):
     """So that JSON lines with these ids are the same corpus."""
     path = write_rows(Path("numbered.jsonl"), [{"id": str(index), "text": text} for index, text in enumerate(texts)])
@@ -148,6 +154,7 @@ def test_the_test_on_its_own_gives_the_audits_numbers(answered):
     np.testing.assert_array_equal(test.distribution, found.distribution())
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(question, capfd):
     """Neither of Hydra nor of OmegaConf, and nothing is printed that a program did not ask for."""
     from hydra.core.global_hydra import GlobalHydra
@@ -167,6 +174,7 @@ def test_nothing_is_left_behind(question, capfd):
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_in_a_thread(question):
     found = []
 

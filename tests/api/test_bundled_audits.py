@@ -21,6 +21,7 @@ def in_memory(make_model, texts):
     return nm.audit("prism", documents=texts, **paths, overrides=SHORT, trainer="cpu")
 
 
+@pytest.mark.slow
 def test_documents_in_memory_are_bundled_with_their_rows(nonmember, in_memory, texts):
     said = nonmember("bundle", in_memory.folder, *BUNDLE)
     assert (said.status, "--data FILE" in said.err) == (1, True), said.err
@@ -31,6 +32,7 @@ def test_documents_in_memory_are_bundled_with_their_rows(nonmember, in_memory, t
     assert len(Path("documents.jsonl").read_text().splitlines()) == len(texts)
 
 
+@pytest.mark.slow
 def test_other_rows_are_not_taken_for_them(nonmember, in_memory, texts):
     Path("rows.jsonl").write_text("\n".join(json.dumps(text) for text in texts[::-1]))
     said = nonmember("bundle", in_memory.folder, "--data", "rows.jsonl", *BUNDLE)
@@ -38,6 +40,7 @@ def test_other_rows_are_not_taken_for_them(nonmember, in_memory, texts):
     assert not Path("one.zip").exists()
 
 
+@pytest.mark.slow
 def test_models_in_memory_cannot_be_bundled_and_one_sentence_says_so(nonmember, texts, models, tmp_path):
     found = nm.audit("prism", documents=texts, target=models(1), reference=models(2), overrides=SHORT, trainer="cpu")
     Path("rows.jsonl").write_text("\n".join(json.dumps(text) for text in texts))

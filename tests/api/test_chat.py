@@ -44,6 +44,7 @@ def by_hand(chat, talk) -> tuple[float, int]:
     return float(sum(log_probs[at - 1, ids[at]] for at in scored).detach()) / len(scored), len(scored)
 
 
+@pytest.mark.slow
 def test_lists_frames_and_files_are_scored_alike(chat, nonmember, tmp_path):
     given = talks(4, seed=1)
     table = nm.score(given, chat)
@@ -64,6 +65,7 @@ def test_lists_frames_and_files_are_scored_alike(chat, nonmember, tmp_path):
     assert read["log_likelihood"].tolist() == pytest.approx(table["log_likelihood"].tolist(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_model_is_tuned_on_what_the_assistant_says(chat, nonmember):
     """One command; of the turns that it learns and of those that it only reads, the first become likelier."""
     read = talks(16, seed=1)
@@ -83,6 +85,7 @@ def test_a_model_is_tuned_on_what_the_assistant_says(chat, nonmember):
     assert gains[0] > gains[1] + 0.1
 
 
+@pytest.mark.slow
 def test_an_audit_of_conversations(chat, models):
     """The suspect ones were read by nobody, so nothing is found; all is read by the target's template."""
     found = nm.audit(

@@ -92,6 +92,7 @@ def test_scores_have_a_source(found):
     assert "\nSource: " in prose_of(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("found", [*dict.fromkeys(getattr(module, name) for module, name in FUNCTIONS), *CLASSES])
 def test_summaries_are_one_line_and_what_is_named_exists(found):
     assert prose_of(found).rstrip("\n").split("\n")[1:2] in ([], [""])

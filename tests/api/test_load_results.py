@@ -12,6 +12,7 @@ from api.conftest import SHORT_READING
 from nonmember.api.results import _plain_values
 
 
+@pytest.mark.slow
 def test_a_row_per_audit(make_model, texts):
     asked = {
         "target": make_model(0),

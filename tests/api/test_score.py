@@ -41,6 +41,7 @@ def test_a_beginning_of_text_token_has_the_first_token_scored(make_model):
     assert marked["log_likelihood"][0] == pytest.approx(log_probs.gather(-1, ids[0, 1:, None]).mean().item(), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["中文 (1)", "${oc.env:HOME}"])
 def test_any_name_of_a_file_and_of_a_model(nonmember, make_model, texts, name):
     path = write_rows(Path(f"{name}.jsonl"), rows_of(texts[:3]))
@@ -57,6 +58,7 @@ def test_as_arrow(make_model):
     assert b"nonmember" in table.schema.metadata
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_program_find_each_others_passes(nonmember, make_model, texts):
     path = write_rows(Path("documents.jsonl"), [{"id": str(index), "text": text} for index, text in enumerate(texts)])
     said = nonmember("score", f"model.path={make_model(0)}", f"data.path={path}", "max_tokens=64")
@@ -81,6 +83,7 @@ def test_a_model_in_memory_scores_as_from_its_folder(make_model, models, texts):
     pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked | {"reference": models(1)}), table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("documents", "ids"),
     [
@@ -96,6 +99,7 @@ def test_ids_are_kept(make_model, documents, ids):
     assert nm.score(documents, make_model(0))["doc_id"].tolist() == ids
 
 
+@pytest.mark.slow
 def test_ids_that_name_several_texts_are_reported(make_model, caplog):
     texts = ["moss", "fern", "reed", "pine"]
     by_index = pd.DataFrame({"text": texts}, index=["x", "y", "x", float("nan")])

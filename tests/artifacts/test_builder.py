@@ -194,6 +194,7 @@ def entry_as(shop, spec, role):
     return shop.entry(spec)
 
 
+@pytest.mark.slow
 def test_parents_first_and_everything_once(tmp_path):
     shop = tiny.builder(tmp_path)
     shop.tracker = Roles()
@@ -243,6 +244,7 @@ def test_a_training_that_fails_leaves_no_model(tmp_path, monkeypatch):
     assert tiny.builder(tmp_path).get(TARGET).num_parameters > 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on(tmp_path, caplog):
     shop = tiny.builder(tmp_path, checkpoint_seconds=0.0, micro_batch_size=3)
     make_trainer = shop.compute.make_trainer
@@ -289,6 +291,7 @@ def pretrained(folder, tokenizer, seed: int = 1, **spec) -> Pretrained:
     return Pretrained(str(folder), **spec)
 
 
+@pytest.mark.slow
 def test_training_keeps_float32_weights_of_a_bfloat16_base(tmp_path, tokenizer):
     base = pretrained(tmp_path / "base", tokenizer, dtype="bfloat16")
     small = tiny.pretraining(learning_rate=1e-6)  # too small a step for eight bits of mantissa
@@ -314,6 +317,7 @@ def test_distillation_between_unlike_tokenizers_is_refused(tmp_path, tokenizer):
         tiny.builder(tmp_path / "store").entry(spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("others", "passes"), [(150, True), (50, False)])
 def test_documents_the_tokenizers_read_differently_are_left_out_and_counted(tmp_path, tokenizer, others, passes):
     larger = train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)

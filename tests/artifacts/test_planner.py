@@ -53,6 +53,7 @@ def test_the_artifacts_of_a_grid_are_one_graph_and_nothing_is_made(tmp_path):
         graph.builder.get(TARGET)
 
 
+@pytest.mark.slow
 def test_what_is_told_is_what_is_then_made_and_its_time_is_known_afterwards(tmp_path):
     builder = tiny.builder(tmp_path)
     builder.get(TARGET.base.tokenizer)  # without which tokens are guessed by characters

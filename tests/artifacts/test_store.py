@@ -300,6 +300,7 @@ def test_colleagues_can_read_what_libraries_wrote_for_their_user_alone(tmp_path)
 # Several processes ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_make_it_once(tmp_path):
     code = """
         def make(folder):
@@ -333,6 +334,7 @@ FOLLOWER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_a_further_process_of_a_run_waits_and_joins_where_invited(tmp_path, monkeypatch, joint):
     monkeypatch.setenv("NONMEMBER_RUN", "this run")

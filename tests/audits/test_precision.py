@@ -66,6 +66,7 @@ def test_a_margin_of_the_size_of_bfloat16_is_warned_of(setting, number):
     assert all("Read them in float32" in item for item in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", [True, False])
 def test_auto_is_what_the_processor_computes_with_and_keys_name_it(make_model, tmp_path, monkeypatch, native):
     monkeypatch.setattr(compute, "computes_bfloat16", lambda accelerator: native)

@@ -52,6 +52,7 @@ def auto(nonmember, words, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_parts_are_linked_and_joined(auto, nonmember):
     said, folder = auto("method.methods=[prism,llm_di,order]")
     assert said.status == 0, said.err
@@ -86,6 +87,7 @@ def test_the_parts_are_linked_and_joined(auto, nonmember):
     assert nonmember("table", "outputs/audits").status == 0
 
 
+@pytest.mark.slow
 def test_the_budget_leaves_out_what_exceeds_it(auto):
     said, folder = auto("method.methods=[prism,llm_di]", "method.max_models=0")
     assert said.status == 0, said.err
@@ -115,6 +117,7 @@ def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(wor
     assert "order" not in taken("data=ordered", "data.in_public_order=false")
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_the_parts(auto):
     said, folder = auto("method.methods=[prism,llm_di,order]", "method.max_models=0", "dry_run=true")
     assert (said.status, folder) == (0, None), said.err
@@ -133,6 +136,7 @@ def test_a_seal_of_several_questions_is_refused_when_it_is_written(nonmember):
     assert "method=auto runs several" in refused.err
 
 
+@pytest.mark.slow
 def test_nothing_to_run_is_said(auto):
     said, folder = auto("method.methods=[prism]", "method.max_models=0")
     assert (said.status, folder) == (1, None)

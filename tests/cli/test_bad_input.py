@@ -95,10 +95,12 @@ def damaged_model(make_model, tmp_path) -> Callable[..., Path]:
 # ----------------------------------------------------------------------------------------- documents
 
 
+@pytest.mark.slow
 def test_empty_corpus(nonmember, ask, documents, nothing_is_lost):
     refused(nonmember(*ask(documents=documents([]))), "bad.jsonl has no documents", "one JSON object a line")
 
 
+@pytest.mark.slow
 def test_all_filtered_out(nonmember, ask, nothing_is_lost):
     refused(
         nonmember(*ask("cleaning=paper", "cleaning.min_words=50")),
@@ -120,6 +122,7 @@ def test_fewer_than_30_left(nonmember, ask, documents, texts, nothing_is_lost):
     )
 
 
+@pytest.mark.slow
 def test_a_document_of_one_token_is_excluded(nonmember, ask, documents, texts, tmp_path):
     said = nonmember(*ask(documents=documents([*rows_of(texts), {"id": "short", "text": "a"}])))
     assert (said.status, said.err) == (0, "")
@@ -133,6 +136,7 @@ def test_a_document_of_one_token_is_excluded(nonmember, ask, documents, texts, t
     )
 
 
+@pytest.mark.slow
 def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, documents, texts, tmp_path):
     rows = rows_of(texts[:30]) + [{"id": letter, "text": letter} for letter in "abcdefghijk"]
     said = nonmember(*ask(documents=documents(rows)))
@@ -142,6 +146,7 @@ def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, doc
     assert "nothing may be concluded" in result["verdict"]["allowed_claim"]
 
 
+@pytest.mark.slow
 def test_only_documents_of_one_token(nonmember, ask, documents):
     letters = [chr(number) for number in (*range(ord("a"), ord("z") + 1), *range(ord("A"), ord("Z") + 1))]
     said = nonmember(*ask(documents=documents(rows_of(letters))))
@@ -235,12 +240,14 @@ def cut(weights):
     weights[INNER] = weights[INNER][:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [remove, cut])
 def test_weights_of_another_model(nonmember, ask, damaged_model, change):
     """transformers would go on with random ones."""
     refused(nonmember(*ask(target=damaged_model(change))), "Take both from one save_pretrained", INNER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("role", "value"), [("target", "nan"), slow("reference", "inf")])
 def test_logits_that_are_not_finite(nonmember, ask, damaged_model, nothing_is_lost, role, value):
     def spoil(weights):
@@ -250,6 +257,7 @@ def test_logits_that_are_not_finite(nonmember, ask, damaged_model, nothing_is_lo
     refused(said, "damaged cannot be used", "NaN", "its weights are damaged")
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges(nonmember, ask, nothing_is_lost):
     said = nonmember(*ask("method.distillation.optimization.learning_rate=1e30"))
     refused(said, "no longer finite", "Lower the learning rate")
@@ -260,6 +268,7 @@ def test_tokenizers_that_disagree(nonmember, ask, make_model, nothing_is_lost):
     refused(said, "of the documents' tokens", "needs 99%", "Choose a reference with the target's tokenizer")
 
 
+@pytest.mark.slow
 def test_padding_rows_are_fine(nonmember, ask, make_model, tmp_path):
     """More rows than tokens, as in Pythia: 50,304 rows for 50,277 tokens; and not as many in both models."""
     said = nonmember(*ask(target=make_model(0, extra_rows=24), reference=make_model(1, extra_rows=8)))
@@ -267,6 +276,7 @@ def test_padding_rows_are_fine(nonmember, ask, make_model, tmp_path):
     assert json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())["statistics"]["num_documents"] == 40
 
 
+@pytest.mark.slow
 def test_tokenizer_larger_than_the_model(nonmember, ask, make_model, nothing_is_lost):
     said = nonmember(*ask(target=make_model(0, extra_rows=-10)))
     refused(said, "has 280 entries, but the model only 270", "do not belong together")
@@ -278,6 +288,7 @@ def test_documents_longer_than_the_model_reads(nonmember, ask, documents, texts)
     refused(said, "Document 'long' has", "the model reads at most 128")
 
 
+@pytest.mark.slow
 def test_no_gpu_here(nonmember, ask):
     import torch
 
@@ -286,6 +297,7 @@ def test_no_gpu_here(nonmember, ask):
     refused(nonmember(*ask("trainer=gpu")), "This trainer is not available here", "trainer=cpu")
 
 
+@pytest.mark.slow
 def test_wandb_without_an_account(nonmember, ask, monkeypatch, tmp_path):
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -324,6 +336,7 @@ def untimed(files: dict[str, bytes], name: str) -> object:
     return {key: value for key, value in json.loads(files[name]).items() if key != "made"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("finished")
 def test_a_result_that_cannot_be_read_is_made_again_and_kept(nonmember, ask, kept):
     arguments = ask(documents=kept.parent / DOCUMENTS)
@@ -363,6 +376,7 @@ def no_file_larger_than(num_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_bytes", "more", "kinds"),
     [
@@ -430,6 +444,7 @@ def test_a_disk_of_its_own(ask, tmp_path, options, logger):
     assert "outputs=FOLDER" in said[0]
 
 
+@pytest.mark.slow
 def test_gzip_is_read_as_plain_text_is(nonmember, ask, finished, documents, texts):
     """The sound case beside the unsound ones: same documents, same numbers."""
     assert nonmember(*ask("name=packed", documents=documents(rows_of(texts), "documents.jsonl.gz"))).status == 0

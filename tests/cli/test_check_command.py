@@ -29,6 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "hub_cells.md"
 SWEEPS = PAGE.parents[1] / "sweeps"
 
 
+@pytest.mark.slow
 def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatch):
     def with_one_of_files(*given):
         cells = list(checked(*given))
@@ -55,6 +56,7 @@ def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatc
     assert sizes[0] < sizes[1] < 64 < sizes[2] < 80
 
 
+@pytest.mark.slow
 def test_all_leaves_out_sweeps_whose_axes_the_world_lacks(nonmember, monkeypatch):
     monkeypatch.setattr(grid, "sweeps_for", lambda world: ["k", "table12"])
     done = nonmember("check", "all", "world=hubble", "--gib", 80)
@@ -66,6 +68,7 @@ def test_all_leaves_out_sweeps_whose_axes_the_world_lacks(nonmember, monkeypatch
     assert "world=hubble" not in alone.err
 
 
+@pytest.mark.slow
 def test_the_answer_is_for_this_machine(nonmember, monkeypatch):
     here = Machine(gib=7, tflops=0.05, utilisation=0.5, device="CPU")
     monkeypatch.setattr(Machine, "here", classmethod(lambda _: here))
@@ -83,6 +86,7 @@ def test_slips_are_said_in_a_sentence(nonmember):
     assert "There is no option --gb; see nonmember check --help." in nonmember("check", "table2", "--gb", 40).err
 
 
+@pytest.mark.slow
 def test_cells_are_those_of_a_multirun():
     """In another order: those that choose the same groups one after the other, their values as on the command line."""
     register()
@@ -108,6 +112,7 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", ["decop_sizes", slow("fsd_books"), slow("table3")])
 def test_the_page_is_what_the_command_says_today(page, sweep):
     """Of some sweeps; all of them take minutes. Made again by the command in its first line."""
@@ -165,6 +170,7 @@ def test_no_sweep_costs_more_than_all_others_together(page):
     assert most < sum(hours.values()) - most, dearest
 
 
+@pytest.mark.slow
 def test_looking_at_a_prompted_cell_goes_to_no_network(monkeypatch):
     def refuse(*_: object) -> None:
         pytest.fail("a cell was composed with the help of the network")

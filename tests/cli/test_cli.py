@@ -52,6 +52,7 @@ def test_version(nonmember):
     assert nonmember("--version").out == f"nonmember {__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["audit", "score", "train"])
 def test_help_of_a_command(nonmember, command, tmp_path):
     said = nonmember(command, "--help")
@@ -89,6 +90,7 @@ def test_looking_at_the_config_makes_nothing(nonmember, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "table2"])
 def test_a_sweep_is_named(nonmember, name):
     """Each composes: tests/test_configs.py."""
@@ -183,6 +185,7 @@ def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
     assert expected in in_one_sentence(nonmember(command, *overrides), command)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
@@ -219,6 +222,7 @@ def test_each_method_names_what_it_needs(tmp_path, overrides, expected):
 PRETEND = ("target.path=no/such", "reference.path=no/such", "data=jsonl", "data.path=nothing.jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
@@ -321,6 +325,7 @@ def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):
         nonmember("audit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status", "name"), [(2, 130, "Ctrl-C"), (15, 143, "SIGTERM")])
 def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
     """In the second audit of three."""
@@ -372,6 +377,7 @@ def test_further_processes_of_a_run_end_with_the_one_that_started_them(nonmember
     assert watched == [1]
 
 
+@pytest.mark.slow
 def test_variables_of_another_job_are_no_group(nonmember, ask, monkeypatch):
     """Else the command would wait for a first process that is not there."""
     monkeypatch.setattr(cli, "watch_parent", lambda: None)
@@ -392,6 +398,7 @@ def test_variables_of_another_job_are_no_group(nonmember, ask, monkeypatch):
     assert nonmember("list").err == "nonmember: The environment variable RANK must be a number; got 'one'. Unset it.\n"
 
 
+@pytest.mark.slow
 def test_the_script_itself(tmp_path):
     """As installed: arguments and exit status go through, and the traceback on request. By a command that imports
     little; an audit's mistakes in a new process: test_own_world.py."""

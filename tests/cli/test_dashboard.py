@@ -38,6 +38,7 @@ def names_in(node: Any) -> set[str]:
     return set().union(*(names_in(value) for value in node)) if isinstance(node, list) else set()
 
 
+@pytest.mark.slow
 def test_all_it_shows_is_told_by_audits(spec):
     told = {f"config:cell.value.{name}" for name in facts_of(result())} | {f"summary:{n}" for n in summary_of(result())}
     shown = names_in(spec)

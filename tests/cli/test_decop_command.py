@@ -58,6 +58,7 @@ def recorded(tmp_path, monkeypatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_replay_needs_no_model(nonmember, recorded):
     said = nonmember("audit", "experiment=decop_replay", "logger=none")
     assert said.status == 0, said.err
@@ -75,6 +76,7 @@ def test_a_replay_needs_no_model(nonmember, recorded):
     assert "The texts are not at hand" in said.out
 
 
+@pytest.mark.slow
 def test_a_replay_with_calibration(nonmember, recorded):
     said = nonmember("audit", "experiment=decop_calibrated", "logger=none")
     assert said.status == 0, said.err
@@ -102,6 +104,7 @@ def test_recorded_scores_speak_for_reading_where_they_are_low(nonmember, recorde
     assert result["statistics"]["details"]["scores"]["zlib"]["mean_suspect"] == pytest.approx(-2.025)
 
 
+@pytest.mark.slow
 def test_texts_that_are_not_at_hand_are_never_used_as_if_they_were(nonmember, recorded, monkeypatch):
     monkeypatch.setattr(Blind, "requirements", replace(Blind.requirements, documents=10))
     said = nonmember("audit", "data=decop_recorded", "method=blind", "logger=none")
@@ -214,6 +217,7 @@ def books(tmp_path, lab):
     return arguments
 
 
+@pytest.mark.slow
 def test_a_model_behind_a_server_is_asked_and_found_to_have_read(nonmember, books, lab):
     said = nonmember(*books())
     assert said.status == 0, said.err

@@ -48,6 +48,7 @@ def answered(nonmember, ask, texts, once, monkeypatch) -> tuple[list[str], Said]
 # --------------------------------------------------------------------------------------------- audit
 
 
+@pytest.mark.slow
 def test_an_audit_says_what_the_issue_asks_for(answered):
     _, said = answered
     assert (said.status, said.err) == (0, "")
@@ -94,6 +95,7 @@ def test_an_audit_says_what_the_issue_asks_for(answered):
     assert len(pq.read_table(only(Path(), "outputs/audits/*/*/distribution.parquet"))) == 200
 
 
+@pytest.mark.slow
 def test_the_closing_table(nonmember, answered):
     _, said = answered
     heading = next(line for line in said.out.splitlines() if "rho_RT" in line)
@@ -139,6 +141,7 @@ def test_a_second_run_finds_the_first(nonmember, answered):
             assert after[path] == content, path
 
 
+@pytest.mark.slow
 def test_the_same_question_elsewhere_has_the_same_answer(nonmember, answered, tmp_path, monkeypatch):
     arguments, _ = answered
     first = result_of()
@@ -147,6 +150,7 @@ def test_the_same_question_elsewhere_has_the_same_answer(nonmember, answered, tm
     assert numbers(result_of("elsewhere")) == numbers(first)
 
 
+@pytest.mark.slow
 def test_what_differs_shares_what_does_not(nonmember, answered, tmp_path, monkeypatch):
     """A sweep over the test's settings costs no forward pass; one over lambda shares target and reference."""
     arguments, _ = answered
@@ -261,6 +265,7 @@ def test_methods_that_compare_take_held_out_text(nonmember, ask, tmp_path):
 CHEAP = ("method=rank_agreement", "method.num_resamples=20")
 
 
+@pytest.mark.slow
 def test_one_failed_cell_does_not_stop_the_others(nonmember, ask, tmp_path):
     broken = write_rows(tmp_path / "b.jsonl", [{"id": "a", "txt": "moss"}])
     sound = tmp_path / "documents.jsonl"
@@ -291,6 +296,7 @@ def test_one_failed_cell_does_not_stop_the_others(nonmember, ask, tmp_path):
     assert not list(Path("outputs/audits/both").glob("*/error.json"))
 
 
+@pytest.mark.slow
 def test_fail_fast_begins_nothing_after_a_failure(nonmember, ask, tmp_path):
     broken = write_rows(tmp_path / "broken.jsonl", [{"id": "a", "txt": "moss"}])
     sound = tmp_path / "documents.jsonl"
@@ -305,6 +311,7 @@ def test_fail_fast_begins_nothing_after_a_failure(nonmember, ask, tmp_path):
     assert said.out.count("Not run, because an earlier audit failed") == 1
 
 
+@pytest.mark.slow
 def test_a_world_with_known_truth(nonmember, tmp_path):
     """Recipes from the first tokenizer to the verdict: what a target has read is looked up, not declared."""
     from tiny import random_texts

@@ -66,6 +66,7 @@ def test_an_audit_over_an_endpoint(nonmember, lab, pacost, tmp_path):
     assert lab.ledger()["twice"] == 0
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_spent_and_the_way_on(nonmember, lab, pacost, tmp_path):
     said = nonmember(*pacost, "asking.max_requests=50", "asking.concurrency=8")
     error = in_one_sentence(said)
@@ -76,6 +77,7 @@ def test_a_budget_that_is_spent_and_the_way_on(nonmember, lab, pacost, tmp_path)
     assert lab.ledger()["twice"] == 0
 
 
+@pytest.mark.slow
 def test_interrupted_while_answers_are_under_way(nonmember, lab, pacost, monkeypatch, tmp_path):
     with monkeypatch.context() as patched:
         signal_at(patched, "nonmember.endpoints.table.CompletionsTable.add", signal.SIGTERM, call=20)
@@ -88,6 +90,7 @@ def test_interrupted_while_answers_are_under_way(nonmember, lab, pacost, monkeyp
     assert lab.ledger()["twice"] <= 4, "what was under way"
 
 
+@pytest.mark.slow
 def test_a_wrong_key(nonmember, lab, pacost, monkeypatch, tmp_path):
     lab.setup(key="sk-right-0123456789", echoes_key=True)
     monkeypatch.setenv(KEY_VARIABLE, "sk-wrong-0123456789")
@@ -141,6 +144,7 @@ def test_a_server_that_lies_about_log_probabilities(nonmember, lab, pacost):
     assert lab.ledger()["paid"] <= 4, "refused before anything else was paid for"
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_a_warning_in_the_result(nonmember, lab, pacost, tmp_path):
     lab.setup(served=[["lab-v1", 0], ["lab-v2", 60]], hit={"judgement": [0.4, 0.6]})
     assert nonmember(*pacost).status == 0
@@ -155,6 +159,7 @@ def real(make_model: Callable[..., Path]) -> RunningLab:
         yield lab
 
 
+@pytest.mark.slow
 def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documents, make_model):
     def scores(*model: object) -> dict[str, list[float]]:
         said = nonmember("score", "data=jsonl", f"data.path={documents}", *model)
@@ -176,6 +181,7 @@ def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documen
         assert found[name] == pytest.approx(local[name], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, documents, make_model, tmp_path):
     """A reference with its weights beside it."""
 

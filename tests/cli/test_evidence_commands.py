@@ -85,6 +85,7 @@ def test_the_whole_way(nonmember, sealed):
     assert (said.status, "--reference needs the folder of the target" in said.out) == (1, True), said.out
 
 
+@pytest.mark.slow
 def test_the_audit_refuses_another_question_and_says_which(nonmember, sealed, tmp_path):
     said = nonmember("audit", *sealed, "seal=seal.json", "method.num_resamples=300")
     assert said.status == 1
@@ -99,6 +100,7 @@ def test_the_audit_refuses_another_question_and_says_which(nonmember, sealed, tm
     assert not list(Path("outputs").rglob("result.json")), "nothing was answered"
 
 
+@pytest.mark.slow
 def test_a_seal_for_what_was_answered_before_is_refused(nonmember, sealed):
     assert nonmember("audit", *sealed).status == 0
     said = nonmember("audit", *sealed, "seal=seal.json")
@@ -113,6 +115,7 @@ def test_a_seal_is_not_written_twice(nonmember, sealed):
     assert (said.status, "a seal is not written twice" in said.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_said(nonmember, sealed, tmp_path):
     Path("seal.json").write_text(Path("seal.json").read_text().replace("A", "B", 5))
     said = nonmember("audit", *sealed, "seal=seal.json")

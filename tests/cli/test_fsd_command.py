@@ -31,6 +31,7 @@ def ask_fsd(ask, tmp_path):
 UNSEEN = tiny.random_texts(16, seed=4)
 
 
+@pytest.mark.slow
 def test_an_audit_of_ones_own_files(nonmember, ask_fsd):
     said = nonmember(*ask_fsd(unseen=UNSEEN))
     assert said.status == 0, said.err
@@ -46,6 +47,7 @@ def test_an_audit_of_ones_own_files(nonmember, ask_fsd):
     assert "None about a single document" in said.out + said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unseen", "more", "told"),
     [

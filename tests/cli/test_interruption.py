@@ -54,6 +54,7 @@ def numbers(outputs: Path) -> dict[str, object]:
     return {name: result[name] for name in ("statistics", "health", "verdict")} | {"keys": result["provenance"]["keys"]}
 
 
+@pytest.mark.slow
 def test_every_stage(nonmember, ask, monkeypatch, tmp_path):
     """One after the other, each time a stage further, by the same command; left alone at last, it ends as another run
     that nothing struck."""

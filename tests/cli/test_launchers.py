@@ -132,6 +132,7 @@ def beside(nonmember, ask, workers):
     return run
 
 
+@pytest.mark.slow
 def test_what_cells_share_is_made_once_before_them_and_counted_as_if_the_first_had_made_it(
     beside, workers, tmp_path, monkeypatch
 ):
@@ -151,6 +152,7 @@ def test_what_cells_share_is_made_once_before_them_and_counted_as_if_the_first_h
     assert [item.provenance.made["models_trained"] for item in results] == [0, 0], "each found it"
 
 
+@pytest.mark.slow
 def test_of_what_cannot_be_made_beforehand_each_cell_says_why(beside, workers, tmp_path, monkeypatch):
     def fails(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "the store")
@@ -164,6 +166,7 @@ def test_of_what_cannot_be_made_beforehand_each_cell_says_why(beside, workers, t
     assert len(list(tmp_path.glob("outputs/audits/beside/*/error.json"))) == 2
 
 
+@pytest.mark.slow
 def test_after_a_signal_no_worker_is_given_more(beside, workers, tmp_path, monkeypatch):
     class Worker:
         def terminate(self) -> None: ...

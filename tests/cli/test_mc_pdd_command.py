@@ -94,6 +94,7 @@ def test_a_model_that_knows_every_word_fails_the_control(nonmember, steam, tmp_p
     assert "drawn at random show a gap" in found["verdict"]["warnings"][0]
 
 
+@pytest.mark.slow
 def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_path):
     lab.setup(
         documents=[{"text": row["description"], "read": year == 2014} for year in (2014, 2024) for row in games(year)],
@@ -108,6 +109,7 @@ def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said(nonmember, steam, tmp_path):
     without_path = [item for item in steam if "unread_path" not in item]
     assert "mc_pdd needs unread text of the same kind to compare with; add" in in_one_sentence(nonmember(*without_path))

@@ -45,6 +45,7 @@ def the_result(outputs: str = "outputs") -> dict:
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_an_audit_of_ones_own_file(nonmember, ask_order):
     said = nonmember(*ask_order(examples=[*EXAMPLES, "", " "]))
     assert said.status == 0, said.err
@@ -69,6 +70,7 @@ def test_an_audit_of_ones_own_file(nonmember, ask_order):
     assert numbers(the_result("elsewhere")) == numbers(result)
 
 
+@pytest.mark.slow
 def test_the_reference_as_a_control(nonmember, ask_order):
     said = nonmember(*ask_order("method.control=true"))
     assert said.status == 0, said.err
@@ -78,6 +80,7 @@ def test_the_reference_as_a_control(nonmember, ask_order):
     assert result["health"]["capability"].keys() == {"target", "control"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("examples", "more", "told"),
     [

@@ -70,6 +70,7 @@ def test_one_command_is_an_audit_by_the_papers_settings(nonmember, mine):
     assert nonmember("table", "outputs").status == 0
 
 
+@pytest.mark.slow
 def test_what_is_not_needed_is_not_asked_for(nonmember, mine):
     """KDS has no reference; the config that is kept says so."""
     target, _, data, logger = mine
@@ -79,6 +80,7 @@ def test_what_is_not_needed_is_not_asked_for(nonmember, mine):
     assert kept["reference"] is kept["general"] is kept["data"]["heldout"] is None
 
 
+@pytest.mark.slow
 def test_scores_of_ones_own_model(nonmember, mine):
     import pyarrow.parquet as pq
 
@@ -91,6 +93,7 @@ def test_scores_of_ones_own_model(nonmember, mine):
     assert set(pq.read_table(said.last_line).column_names) - set(alone) == {"ref_diff", "ref_ratio"}
 
 
+@pytest.mark.slow
 def test_two_data_sets_never_share_a_folder(nonmember, mine, monkeypatch):
     """Names that differ in characters alone that a folder may not have."""
     ran = []

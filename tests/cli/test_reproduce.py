@@ -88,6 +88,7 @@ def test_few_cells_have_each_value_of_each_axis():
     assert grid._with_each_value([[]]) == [[]]
 
 
+@pytest.mark.slow
 def test_cells_are_those_that_a_multirun_has():
     """What is given replaces the sweep's own axis, or is one."""
     register()

@@ -32,6 +32,7 @@ def score(nonmember, make_model):
     return run
 
 
+@pytest.mark.slow
 def test_a_row_per_document_or_a_reason(score, make_model, texts, tmp_path):
     path = write_rows(tmp_path / "documents.jsonl", [*rows_of(texts), {"id": "one", "text": "a"}])
     said, table = score(path, "model@reference=pretrained", f"reference.path={make_model(1)}", "k=1")
@@ -49,6 +50,7 @@ def test_a_row_per_document_or_a_reason(score, make_model, texts, tmp_path):
     assert "41 read, 41 kept, 0 dropped" in said.out
 
 
+@pytest.mark.slow
 def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
     """Against transformers itself: line breaks are the model's, zlib has the bytes that are scored."""
     raw = ["moss  fern\n\n\treed\n", "lark wren\r\n" * 12, "hare\n" * 4]
@@ -85,6 +87,7 @@ def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
     assert len(about["model_key"]) == 16
 
 
+@pytest.mark.slow
 def test_scores_that_take_further_passes_are_made_where_asked_for(score, texts, tmp_path):
     path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     unread = write_rows(tmp_path / "unread.jsonl", [{"text": "hare vole dusk rain"}, {"text": "mist tide clay"}])
@@ -140,6 +143,7 @@ def test_settings_are_refused_before_anything_is_loaded(nonmember, tmp_path, set
     assert not Path("outputs/store").exists()
 
 
+@pytest.mark.slow
 def test_the_first_rows_are_shown_and_the_table_is_exported(score, texts, tmp_path):
     rows = [*rows_of(texts[:6]), {"id": "one", "text": "a"}]
     path = write_rows(tmp_path / "documents.jsonl", rows)

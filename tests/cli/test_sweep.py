@@ -80,6 +80,7 @@ def test_everything_begins_once_after_what_it_rests_on_and_nobody_idles_while_so
     assert shared == {item for item in begun if isinstance(item, str)}
 
 
+@pytest.mark.slow
 def test_a_worker_that_keeps_models_is_not_replaced():
     loky = pytest.importorskip("joblib.externals.loky")
     with loky.ProcessPoolExecutor(1, initializer=keep_grown_worker) as workers:
@@ -333,6 +334,7 @@ def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):
         assert bar._state().startswith("5 of 20 artifacts made, 3 of 12 audits, about 30 s left")
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp_path):
     grid = ["method.distillation.lambda_=0.3,0.7"]
     command, *arguments = ask("name=dry")
@@ -362,6 +364,7 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
     assert list(result.parents[1].iterdir()) == [result.parent], "no folder of what was only told"
 
 
+@pytest.mark.slow
 def test_a_dry_run_names_what_could_not_be_carried_out(nonmember, ask, tmp_path):
     write_rows(tmp_path / "few.jsonl", rows_of(random_texts(3, seed=1)))
     command, *arguments = ask("name=dry", documents=tmp_path / "absent.jsonl")
@@ -412,6 +415,7 @@ def test_a_dry_run_tells_what_it_does_not_count_and_how_long_the_rest_takes_by_s
     assert work.makespan(4) < sums
 
 
+@pytest.mark.slow
 def test_the_store_command_knows_what_a_result_needs(nonmember, ask, tmp_path):
     command, *arguments = ask("name=kept")
     assert nonmember("store", "list").status == 1, "there is none"

@@ -56,6 +56,7 @@ def the_result(tmp_path: Path) -> dict:
     return json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
 
 
+@pytest.mark.slow
 def test_prefix_completion(nonmember, asked, lab, tmp_path):
     said = nonmember(*asked, "method=prefix_completion", "method.k=12", "method.num_permutations=199")
     assert said.status == 0, said.err
@@ -68,6 +69,7 @@ def test_prefix_completion(nonmember, asked, lab, tmp_path):
     assert lab.ledger()["paid"] == 2 * NUM_BOOKS * PER_BOOK + 1  # and one to see what is offered
 
 
+@pytest.mark.slow
 def test_sampled_completion(nonmember, asked, lab, tmp_path):
     """Half of the suspect passages are known; the others are continued by other words, as all clean ones are."""
     said = nonmember(*asked, "method=sampled_completion", "method.num_samples=2", "method.num_permutations=199")
@@ -83,6 +85,7 @@ def test_sampled_completion(nonmember, asked, lab, tmp_path):
     assert any("was asked by its chat route" in warning for warning in result["verdict"]["warnings"])
 
 
+@pytest.mark.slow
 def test_name_cloze(nonmember, asked, tmp_path):
     said = nonmember(*asked, "method=name_cloze")
     assert said.status == 0, said.err
@@ -95,6 +98,7 @@ def test_name_cloze(nonmember, asked, tmp_path):
     assert "most_frequent_name" in told["controls"]
 
 
+@pytest.mark.slow
 def test_name_cloze_beside_a_masked_model(nonmember, asked, tmp_path):
     bert = save_bert(tmp_path / "bert", 128)
     masked = ("model@method.masked_model=masked", f"method.masked_model.path={bert}")
@@ -106,6 +110,7 @@ def test_name_cloze_beside_a_masked_model(nonmember, asked, tmp_path):
     assert control["mean_suspect"] == pytest.approx(np.mean([r["masked"] for r in rows if r["group"] == "suspect"]))
 
 
+@pytest.mark.slow
 def test_refusals_are_counted_and_too_many_are_invalid(nonmember, asked, lab, tmp_path):
     documents = [{"text": row["text"], "read": True} for seed in (1, 2) for row in passages(seed)]
     lab.setup(documents=documents, hit={"mask": [0.0, 1.0]}, refused=0.3)
@@ -119,6 +124,7 @@ def test_refusals_are_counted_and_too_many_are_invalid(nonmember, asked, lab, tm
     assert result["verdict"]["decision"] == "invalid"
 
 
+@pytest.mark.slow
 def test_titles_are_named_and_needed(nonmember, asked):
     assert nonmember(*asked, "method=name_cloze", "method.with_title=true").status == 0
     untitled = [item for item in asked if "title_field" not in item]
@@ -145,6 +151,7 @@ def test_pacost_for_questions(nonmember, asked, lab, tmp_path):
     assert refused.status != 0
 
 
+@pytest.mark.slow
 def test_nothing_read_is_found_as_seldom_as_it_may(nonmember, asked, lab, tmp_path):
     """One world of many; hundreds are simulated in tests/methods. The two sets differ in nothing but their texts."""
     lab.setup(

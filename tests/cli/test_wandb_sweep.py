@@ -84,17 +84,9 @@ def cells_of_hydra(sweep: DictConfig) -> list[list[str]]:
 
 # Each has something that the others have not; they are composed one like another.
 DIFFERENT = {
-    "cloze_titles",  # false and true
-    "decop_paraphraser",  # a model that is chosen, and another one inside the method
-    "dose_after_chat",  # a sweep that begins from one that begins from another
     "fsd_adapter",  # files chosen by what the world names
-    "k",  # 1.0, which W&B would write as 1
-    "kds_epochs",  # two interpolations in one axis
-    "mc_pdd_arxiv",  # months, and axes of one value beside longer ones
     "order_chunks",  # null
     "red_team",  # experiments and methods
-    "table7",  # a score that is chosen inside the method
-    "table8",  # no grid of its own
 }
 
 
@@ -268,6 +260,7 @@ def folders(monkeypatch, tmp_path) -> list[tuple[str, str]]:
     return ran
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["model@target=micro_target,micro_target_high", "method.score.k=0.1,1.0"])
 def test_both_run_in_the_same_folders(folders, monkeypatch, axis):
     """Hydra's multirun and the commands of agents, both for real, but for the audits themselves."""

@@ -34,6 +34,7 @@ class Watching:
         return launcher
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_kept", [64, 1])
 def test_what_is_seen_is_what_is_run_and_composed_no_second_time(tmp_path, monkeypatch, most_kept):
     composed, ran, watching = [], [], Watching()
@@ -67,6 +68,7 @@ BY_HYDRA_ALONE = [
 ]
 
 
+@pytest.mark.slow
 def test_cells_that_share_files_are_composed_as_hydra_alone_composes_them():
     def composed(cells: list[list[str]]) -> list[str]:
         loader = ConfigLoaderImpl(create_config_search_path(str(config_directory())))

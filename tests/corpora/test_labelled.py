@@ -152,6 +152,7 @@ def texts(*corpora: Corpus) -> list[str]:
     return sorted(document.text for corpus in corpora for document in corpus.documents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_text_has_its_label_and_its_cluster(folders, name):
     folder = folders[name]
@@ -168,6 +169,7 @@ def test_every_text_has_its_label_and_its_cluster(folders, name):
     assert (data.label, data.heldout.label, data.split_by) == (f"{name}-read", f"{name}-not-read", "cluster")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tuning"), zip(MAKERS, ["nonmembers", "both", "nonmembers", "both"], strict=True))
 def test_no_article_is_on_both_sides(folders, name, tuning):
     folder = folders[name]
@@ -184,6 +186,7 @@ def test_no_article_is_on_both_sides(folders, name, tuning):
     assert 0.15 < share < 0.45
 
 
+@pytest.mark.slow
 def test_the_papers_protocol_leaks_and_is_counted(folders):
     """docs/methods/fsd.md: 37% of the non-members under test are of an article of which another length is tuned on."""
     folder = folders["wikimia"]
@@ -201,6 +204,7 @@ def test_the_papers_protocol_leaks_and_is_counted(folders):
     compat.check(found)
 
 
+@pytest.mark.slow
 def test_the_numbers_of_documents_are_the_papers(folders):
     """Tables 8 and 10, to what another draw of 30% can differ: 231 tuned on, 599 and 558 under test."""
     folder = folders["wikimia"]
@@ -211,6 +215,7 @@ def test_the_numbers_of_documents_are_the_papers(folders):
     assert sizes["suspect"] == pytest.approx(599, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", LENGTHS)
 def test_wikimia_by_length(folders, length):
     folder = folders["wikimia"]

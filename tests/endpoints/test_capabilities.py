@@ -52,6 +52,7 @@ def test_a_server_that_gives_alternatives(lab, client, form):
     assert [len(row) for row in answer.top_logprobs] == [5, 5, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["chat", "completions"])
 @pytest.mark.parametrize("settings", [{"logprobs": "ignored"}, {"refuses": ["logprobs"]}])
 def test_a_server_that_answers_with_text_alone(lab, client, form, settings):
@@ -86,6 +87,7 @@ def test_so_many_alternatives_and_no_more(lab, client):
         check_alternatives(client(), 6, "decop")
 
 
+@pytest.mark.slow
 def test_log_probabilities_that_go_missing_on_the_way(lab, client):
     """The server gave them at the start. An answer without them is none, and is told."""
     item = client()
@@ -120,6 +122,7 @@ def test_what_no_endpoint_gives_is_refused_without_a_request(lab, client, access
     assert lab.ledger()["received"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refuses", "expected"),
     [

@@ -12,6 +12,7 @@ import pytest
 
 from lab_server import dialects
 from lab_server.dialects import Asked, Response, answer, error, running
+from marks import thinned
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Access, Completion, Limits, Request, questions
 from nonmember.endpoints.client import EndpointClient, Session
@@ -99,7 +100,7 @@ def test_each_service_is_asked_as_it_wants_and_once(service, settings, text, thi
     assert bool(drawn) == (service is dialects.openai_reasoning)
 
 
-@pytest.mark.parametrize("number", range(16))
+@pytest.mark.parametrize("number", thinned(range(16), 4))
 def test_any_of_the_refusals_together_is_found_whatever_the_server_says(number, tmp_path):
     """By trying: the reason is the same for all."""
     flags = [bool(number & 1 << bit) for bit in range(4)]
@@ -235,6 +236,7 @@ def test_every_status_has_a_meaning(status, body, expected, tmp_path):
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

@@ -70,6 +70,7 @@ def without_probes(folder: Path) -> list[dict[str, Any]]:
 # Asked once -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["chat", "completions"])
 def test_answers_come_in_the_order_of_the_requests(lab, client, form):
     lab.setup(documents=[{"text": f"passage number {n} of the book", "read": True} for n in range(30)])
@@ -80,6 +81,7 @@ def test_answers_come_in_the_order_of_the_requests(lab, client, form):
     assert [item.text for item in questions.completions(client(form), wanted)] == ["D", "B"] * 15
 
 
+@pytest.mark.slow
 def test_what_was_asked_is_found_by_everybody_for_nothing(lab, client):
     first = questions.completions(client(), asked(20))
     assert lab.ledger()["paid"] == 20 + NUM_PROBES
@@ -162,6 +164,7 @@ def test_in_a_notebook_a_loop_is_running_already(lab, client):
     assert len(asyncio.run(cell())) == 3
 
 
+@pytest.mark.slow
 def test_so_many_at_once_and_no_more(lab, client):
     lab.setup(latency=0.1)  # long beside what it takes to send five
     questions.completions(client(concurrency=5), asked(20))
@@ -193,6 +196,7 @@ def test_so_many_a_minute(lab, client):
     assert time.monotonic() - started >= 7 * 0.05
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_told(lab, client):
     lab.setup(served=[["lab-v1", 0], ["lab-v2", 10 + NUM_PROBES]])
     item = client(concurrency=1)
@@ -217,6 +221,7 @@ def test_faults_cost_no_answer_and_none_is_paid_for_twice(lab, client):
         assert ledger["statuses"][status] >= 10
 
 
+@pytest.mark.slow
 def test_a_server_that_stalls_is_asked_again(lab, client):
     lab.setup(faults={"stall": 0.1}, stall=3.0)
     found = questions.completions(client(timeout=0.5), asked(40))
@@ -224,6 +229,7 @@ def test_a_server_that_stalls_is_asked_again(lab, client):
     assert lab.ledger()["received"] > 40 + NUM_PROBES
 
 
+@pytest.mark.slow
 def test_what_the_server_asks_for_is_waited_for(lab, client):
     lab.setup(faults={"429": 1.0}, retry_after="0.4")
     started = time.monotonic()
@@ -234,6 +240,7 @@ def test_what_the_server_asks_for_is_waited_for(lab, client):
         questions.completions(client(), asked(2))
 
 
+@pytest.mark.slow
 def test_what_helps_is_tried_so_often_and_nothing_else_is(lab, client):
     questions.completions(client(), asked(1))
     for status, attempts in (("500", 4), ("429", 4), ("400", 1)):
@@ -244,6 +251,7 @@ def test_what_helps_is_tried_so_often_and_nothing_else_is(lab, client):
         assert lab.ledger()["statuses"] == {status: attempts}
 
 
+@pytest.mark.slow
 def test_a_request_that_is_not_accepted_has_failed_and_is_no_answer(lab, client):
     lab.setup(faults={"400": 0.2})
     item = client()
@@ -259,6 +267,7 @@ def test_a_request_that_is_not_accepted_has_failed_and_is_no_answer(lab, client)
     assert again.num_asked == len(failed)
 
 
+@pytest.mark.slow
 def test_a_request_at_which_the_server_always_fails_does_not_hold_up_the_others(lab, client):
     lab.setup(faults={"500": 0.05}, fault_attempts=99, latency=0.002)
     found = questions.completions(client(concurrency=4, max_retries=2), asked(60))
@@ -295,6 +304,7 @@ def test_a_budget_of_tokens_stops_before_it_is_passed(lab, client):
     assert 2000 - 150 < lab.ledger()["tokens"] <= 2000
 
 
+@pytest.mark.slow
 def test_a_budget_of_money_stops_before_it_is_passed(lab, client):
     lab.setup(latency=0.005)
     item = client(concurrency=16, max_cost=0.01, input_price=3.0, output_price=12.0)
@@ -389,6 +399,7 @@ def test_no_such_name(client):
     assert "there is no server at that address" in refusal(lambda: questions.completions(item, asked(1)))
 
 
+@pytest.mark.slow
 def test_an_empty_account(lab, client):
     lab.setup(quota=11)
     said = refusal(lambda: questions.completions(client(concurrency=1), asked(30)))
@@ -397,6 +408,7 @@ def test_an_empty_account(lab, client):
     assert len(rows(client().folder)) == lab.ledger()["paid"] == 11
 
 
+@pytest.mark.slow
 def test_an_outage_keeps_what_came_before(lab, client):
     lab.setup(latency=0.01, served=[["lab", 0]])
     with pytest.raises(EndpointError) as error, outage(lab, after=20):
@@ -445,6 +457,7 @@ def test_a_damaged_table(lab, client):
         questions.completions(client(), asked(1))
 
 
+@pytest.mark.slow
 def test_secrets_stay_in_the_environment(lab, client, monkeypatch, tmp_path, caplog):
     secret = "sk-0123456789abcdef"
     monkeypatch.setenv(KEY_VARIABLE, secret)
@@ -605,6 +618,7 @@ def test_texts_that_cannot_be_sent(lab, client):
     assert found[1].reason == "its text is not valid Unicode"
 
 
+@pytest.mark.slow
 def test_two_processes_share_what_they_pay_for(lab, start, client):
     lab.setup(latency=0.03)
     assert {item.outcome for item in questions.completions(client(), asked_by_others(75))} == {"answered"}

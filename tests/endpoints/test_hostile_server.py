@@ -121,6 +121,7 @@ def test_half_characters_become_whole_ones_and_are_found_again(tmp_path):
     assert questions.completions(again, wanted)[0] == asked.found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "counted", [(-5, 4), (10, -4_000), (10**30, 4), (10, 10**19), (True, 4), ("10", 4), (1.5, 4), (10, [4])]
 )
@@ -170,6 +171,7 @@ def test_an_answer_without_end_is_not_read_to_it(body, headers, tmp_path, monkey
     assert asked.client.session.spent.tokens >= 2 * (16 + 64), "it may have been charged for"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_the_documents_are_not_sent_on_to_another_host(status, tmp_path):
     with serving(lambda _: (200, {}, answer())) as (elsewhere, bodies):

@@ -44,6 +44,7 @@ def complete(loaded, asked, folder):
     return complete_locally(loaded, asked, tiny.compute(), folder, "asking")
 
 
+@pytest.mark.slow
 def test_answers_are_the_likeliest_tokens_and_so_are_the_alternatives(loaded, tmp_path):
     asked = requests(top_logprobs=4)
     for request, completion in zip(asked, complete(loaded, asked, tmp_path / "a"), strict=True):

@@ -74,6 +74,7 @@ def test_scores_of_whole_texts_are_those_of_the_model(real, shop, folder, view, 
     assert set(found.token_id) == {-1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"refuses": ["max_tokens=0"]}, {"zero_tokens": 9}, {"refuses": ["max_tokens=1"]}])
 def test_servers_that_must_write_a_token_or_none(real, shop, folder, settings):
     """Or take none for as many as they like, whose scores are not the text's."""
@@ -106,6 +107,7 @@ def test_scores_beside_the_wrong_tokens_are_refused(real, shop):
         real.setup(model="tiny")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", [slow(scores.Loss()), slow(scores.Zlib()), scores.Lowercase(), scores.MinK(0.2)])
 def test_scores_that_need_no_more(real, shop, folder, score):
     def values(model):
@@ -127,6 +129,7 @@ def test_scores_that_need_more_are_refused_for_nothing(real, shop, score, needed
     assert real.ledger()["received"] == 0
 
 
+@pytest.mark.slow
 def test_what_was_observed_is_found(real, shop, tmp_path):
     first = shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=64))
     real.forget()
@@ -143,6 +146,7 @@ def test_a_text_that_is_too_long(real, shop):
         shop.get(TokenStatistics(endpoint(real), long, view="original", max_tokens=64))
 
 
+@pytest.mark.slow
 def test_probabilities_of_answers_are_those_of_the_model(real, shop, folder):
     documents = tiny.texts(*tiny.random_texts(15, seed=5))
     local = shop.get(AnswerProbabilities(Pretrained(str(folder)), documents, IS_IT, max_tokens=64))

@@ -99,6 +99,7 @@ NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOT_CHECKED)
 def test_what_cannot_be_checked_is_said_and_not_held_against_anybody(name, tmp_path):
     of, change, what, told = NOT_CHECKED[name]
@@ -109,6 +110,7 @@ def test_what_cannot_be_checked_is_said_and_not_held_against_anybody(name, tmp_p
     assert any(told in item for item in said), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["decop baselines", "fsd", "kds", "rank agreement", "rank shift"])
 def test_numbers_that_no_verdict_rests_on_are_said_to_be_unchecked(name, tmp_path, capsys):
     """And a verdict or a claim that such a method cannot have is found."""
@@ -150,6 +152,7 @@ def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_recipe_that_names_its_documents_is_cut_and_the_verifier_says_so(tmp_path):
     own = tiny.Texts(texts(60, "general").documents)
     asked = audit(replace(DOSE, controls=replace(DOSE.controls, general=own)), heldout=None)

@@ -60,6 +60,7 @@ def test_splits_that_were_chosen_are_found():
     assert "depends on the splits" in report.lines[-1].told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "what"),
     [

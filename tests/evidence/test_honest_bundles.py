@@ -16,7 +16,7 @@ from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, 
 from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
-from marks import slow
+from marks import slow, thinned
 from nonmember.evidence.gathering import Choice
 from nonmember.methods import Method
 from nonmember.scores import Score
@@ -84,7 +84,9 @@ def test_there_are_enough():
     assert VERDICTS.keys() | WITHOUT_STATISTIC <= AUDITS.keys()
 
 
-@pytest.mark.parametrize("name", [slow(name) if name in ELSEWHERE else name for name in AUDITS])
+@pytest.mark.parametrize(
+    "name", thinned([name for name in AUDITS if name not in ELSEWHERE], 4) + [slow(name) for name in ELSEWHERE]
+)
 def test_every_check_holds(name, tmp_path):
     audit = AUDITS[name]
     item = gathered(audit, tmp_path / "run")
@@ -104,6 +106,7 @@ def test_every_check_holds(name, tmp_path):
         assert forbidden not in content, forbidden
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "with_ids", "kind"),
     [
@@ -176,6 +179,7 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LATER)
 def test_what_a_later_version_writes_is_not_called_a_lie(name, tmp_path, capsys):
     change, sentence, as_stated = LATER[name]

@@ -71,6 +71,7 @@ def test_the_same_recipe_gives_the_same_scores(world, tmp_path):
     assert "34 documents drawn now" in said.told
 
 
+@pytest.mark.slow
 def test_the_rate_that_a_ladder_chose_is_taken_and_not_the_one_that_was_asked_for(world, tmp_path):
     gates = replace(
         PRISM_GATES, min_ce_gain=-9.0, min_kl_gain=-9.0, max_kl_rise=99.0, max_nll_rise=99.0, min_characters=5
@@ -92,6 +93,7 @@ def changed(one: Gathered, by: float, **provenance: str) -> Gathered:
     return replace(one, tables=tables, result=result)
 
 
+@pytest.mark.slow
 def test_other_scores_are_found_where_nothing_else_explains_them(world, tmp_path):
     said = lines(changed(world.one, 0.001), world.root, tmp_path / "bundle")["reference"]
     assert said.kind == "FAILED"
@@ -99,6 +101,7 @@ def test_other_scores_are_found_where_nothing_else_explains_them(world, tmp_path
     assert lines(changed(world.one, 0.00001), world.root, tmp_path / "bundle")["reference"].kind == "ok"
 
 
+@pytest.mark.slow
 def test_a_difference_between_libraries_is_no_accusation(world, tmp_path):
     said = lines(changed(world.one, 0.001, torch="1.0"), world.root, tmp_path / "bundle")["reference"]
     assert said.kind == "not checked"
@@ -107,6 +110,7 @@ def test_a_difference_between_libraries_is_no_accusation(world, tmp_path):
     assert "torch 1.0 there" in said.told
 
 
+@pytest.mark.slow
 def test_another_recipe_is_found(world, tmp_path):
     described = copy.deepcopy(world.one.described)
     described["recipes"]["distilled"]["seed"] = 6
@@ -114,6 +118,7 @@ def test_another_recipe_is_found(world, tmp_path):
     assert said.kind == "FAILED"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_trained_again_is_said(world, tmp_path):
     def why(one: Gathered, kind: str = "not checked", **given: Any) -> str:
         (said, *_) = lines(one, world.root, tmp_path / "bundle", **given).values()
@@ -144,6 +149,7 @@ def test_what_cannot_be_trained_again_is_said(world, tmp_path):
     assert "names other documents than" in why(replace(world.one, described=described), "FAILED")
 
 
+@pytest.mark.slow
 def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, tmp_path):
     def observed(one: Gathered, **given: Any) -> dict[str, Any]:
         bundled([one], tmp_path / "bundle", Choice())
@@ -178,6 +184,7 @@ def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, t
     assert "holds no token statistics of the target" in without.told
 
 
+@pytest.mark.slow
 def test_models_of_a_made_up_world_are_no_folders(tmp_path):
     item = gathered(audit(CLEARANCE, heldout=None), tmp_path / "run")
     said = lines(item, tmp_path, tmp_path / "bundle")

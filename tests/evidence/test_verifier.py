@@ -143,6 +143,7 @@ def test_controls_that_make_no_curve_are_refused():
         Curve([Control(0.0, 0.0, item), Control(2.0, 0.0, item + 1)], None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 2])
 @pytest.mark.parametrize(("number", "same"), [(24, ""), (6, ""), (24, "reference"), (24, "distilled")])
 def test_an_interval_of_clearance_is_the_audits(seeds, number, same):
@@ -207,6 +208,7 @@ def test_envelopes_are_the_ecosystems_own(tmp_path):
         envelope.opened(json.dumps(theirs.to_dict()).encode(), "urn:z", "it")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["OpenSSH", "PKCS8"])
 def test_keys_of_both_forms(form, tmp_path, monkeypatch):
     private = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

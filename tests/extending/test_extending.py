@@ -45,12 +45,14 @@ def text_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_score(audit, tmp_path):
     result = audit("score@method.score=median_log_prob", "method=rank_agreement")
     assert result["question"]["score"] == "median_log_prob"
     assert -1 <= result["statistics"]["value"] <= 1
 
 
+@pytest.mark.slow
 def test_a_score_as_a_column(allowed, nonmember, make_model, text_file, tmp_path):
     given = ("score", "--config-dir", HERE / "conf", f"target.path={make_model(0)}", f"data.path={text_file}")
     said = nonmember(*given, "scores=[zlib]", "+score@own_scores.median=median_log_prob", "export=scores.csv")
@@ -62,11 +64,13 @@ def test_a_score_as_a_column(allowed, nonmember, make_model, text_file, tmp_path
     assert "A column of own_scores must have a name of its own; got 'zlib'" in said.err
 
 
+@pytest.mark.slow
 def test_a_corpus_source(audit, text_file):
     result = audit("method=rank_agreement", "data=paragraphs", f"data.path={text_file}", drop=("data",))
     assert (result["question"]["corpus"], result["statistics"]["num_documents"]) == ("book", 40)
 
 
+@pytest.mark.slow
 def test_a_corpus_that_a_model_writes(audit, text_file, tmp_path):
     result = audit("method=rank_agreement", "data=continuations", f"data.path={text_file}", drop=("data",))
     assert result["statistics"]["num_documents"] + result["exclusions"]["dropped"]["not continued"] == 40
@@ -77,6 +81,7 @@ def test_a_corpus_that_a_model_writes(audit, text_file, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_kind_of_model_with_weights(audit, make_model):
     models = [f"target.{name}.path={make_model(seed)}" for seed, name in enumerate(("first", "second"))]
     targets = ("model@target", "target.path")
@@ -100,6 +105,7 @@ def test_a_kind_of_model_that_can_only_be_asked(audit):
     assert result["statistics"]["details"]["suspect"]["num_matched"] == 0
 
 
+@pytest.mark.slow
 def test_a_kind_of_observation_and_a_method_and_a_report(audit, nonmember, tmp_path):
     result = audit("method=confidence_gap", drop=("method",))
     entropies = pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet")).to_pydict()

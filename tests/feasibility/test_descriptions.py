@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 from omegaconf import OmegaConf
 
+from marks import thinned
 from nonmember.config.choices import config_directory, options, presets_directory
 from nonmember.config.presets import load_presets
 from nonmember.feasibility.descriptions import HUB, HubDataset, file_of, hub_datasets, hub_models, services
@@ -64,7 +65,7 @@ def test_every_service_of_any_preset_is_described():
         assert service.is_retired(today) == (service.until is not None and service.until < today)
 
 
-@pytest.mark.parametrize("path", sorted(hub_models()))
+@pytest.mark.parametrize("path", thinned(sorted(hub_models()), 4))
 def test_a_model_has_as_many_parameters_as_were_published(path):
     """From papers and cards; counted on modules without weights."""
     described, shape = hub_models()[path], shape_of(path)
@@ -81,7 +82,9 @@ def test_a_model_has_as_many_parameters_as_were_published(path):
     assert all(item < shape.vocabulary for item in described.prepends)
 
 
-@pytest.mark.parametrize("path", sorted({model.model_type: path for path, model in hub_models().items()}.values()))
+@pytest.mark.parametrize(
+    "path", thinned(sorted({model.model_type: path for path, model in hub_models().items()}.values()), 4)
+)
 @pytest.mark.parametrize("adapter", [LORA, ADALORA, IA3], ids=lambda item: item.kind)
 def test_usual_adapters_find_their_modules(path, adapter):
     """Of two layers; twice as many parameters as of one."""
@@ -92,6 +95,7 @@ def test_usual_adapters_find_their_modules(path, adapter):
     assert two == 2 * item > 0
 
 
+@pytest.mark.slow
 def test_lora_on_query_and_value_by_hand():
     """Rank times inputs and outputs of both, in every layer."""
     assert num_tuned(meta_model(hub_models()["allenai/OLMo-1B-hf"]), LORA) == 16 * 2 * 8 * (2048 + 2048)

@@ -181,6 +181,7 @@ def cell(*overrides: str, name: str = "audit", on: date = date(2026, 11, 22), gi
         return check_cell(config, Machine(gib=gib), on)
 
 
+@pytest.mark.slow
 def test_a_cell_of_table_2():
     """Reference 1b distilled from 410m on 500 documents; PRISM reads all three models once."""
     checked = cell("world=pythia", "data.domain=arxiv", "experiment=pythia_410m_row")
@@ -192,6 +193,7 @@ def test_a_cell_of_table_2():
     assert checked.num_gpus == 1
 
 
+@pytest.mark.slow
 def test_asking_four_passages_in_24_orders_by_hand():
     """Some 640 tokens a question, four passages of 128 and the instruction around them, are read in parallel; four are
     written."""
@@ -205,6 +207,7 @@ def test_asking_four_passages_in_24_orders_by_hand():
     assert 11 <= hours(checked.jobs, Machine()) <= 27, "714 where writing and reading took as long a token"
 
 
+@pytest.mark.slow
 def test_the_estimate_of_a_book_beside_what_the_authors_measured():
     """DE-COP's table 13: 590 s a book under LLaMA-2-70B, and 14 s each for perplexity and for that of small letters, on
     A100s, of which one works at a time."""
@@ -230,6 +233,7 @@ def test_estimates_of_the_demos_beside_what_was_measured(sweep, minutes):
     assert 0.5 < 60 * (hours(jobs.values(), here) or 0) / minutes < 2
 
 
+@pytest.mark.slow
 def test_adapters_of_olmo_and_phi():
     checked = cell("world=pythia", "data=pythia_kds", "method=kds", "data.domain=cc", "model@target=olmo_1b")
     assert (checked.status, checked.num_tuned) == ("ready", 16 * 2 * 8 * 4096)
@@ -237,12 +241,14 @@ def test_adapters_of_olmo_and_phi():
     assert "target.trust_remote_code=true, and install tiktoken, triton, flash-attn" in asks[0]
 
 
+@pytest.mark.slow
 def test_a_model_that_no_gpu_holds():
     checked = cell("world=pythia", "data=decop_booktection", "method=decop", "model@target=llama_2_70b_chat")
     assert checked.status.startswith("needs 2 GPUs")
     assert any("target.device_map=auto" in sentence for sentence in checked.asks)
 
 
+@pytest.mark.slow
 def test_an_adapter_too_large_for_a_gpu_is_not_spread_over_several():
     """Which training refuses."""
     checked = cell("world=pythia", "data=pythia_fsd", "method=fsd", "model@target=llama_30b", gib=40)
@@ -250,6 +256,7 @@ def test_an_adapter_too_large_for_a_gpu_is_not_spread_over_several():
     assert any("target.quantization=4bit" in sentence for sentence in checked.asks)
 
 
+@pytest.mark.slow
 def test_files_that_are_read_no_times_make_one_model():
     """Of order_null: the store knows these targets by one key."""
     words = ["data=pythia_order", "method=pythia_order", "model@target=pythia_ordered", "world.ordered.duplication=0"]
@@ -269,6 +276,7 @@ def test_every_probe_says_what_it_asks(probe):
     assert "max_new_tokens" in probe.__dataclass_fields__ or probe.requirements is not Probe.requirements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", [*AT_ONCE, *(slow(name) for name in sweeps_for("pythia") if name not in AT_ONCE)])
 def test_cells_of_every_sweep_of_the_hub_are_described(sweep):
     """First and last: all that is needed is known, and what is asked for is asked for in a sentence."""
@@ -283,6 +291,7 @@ def test_cells_of_every_sweep_of_the_hub_are_described(sweep):
         assert checked.jobs or checked.asks or not checked.hub
 
 
+@pytest.mark.slow
 def test_services_are_there_or_not_by_the_day():
     words = ["world=pythia", "data=decop_booktection", "method=decop", "model@target=gpt_4o_mini"]
     asked = cell(*words)
@@ -298,6 +307,7 @@ def test_services_are_there_or_not_by_the_day():
     assert "add method.top_logprobs=5" in " ".join(checked.asks)
 
 
+@pytest.mark.slow
 def test_what_the_user_must_supply_is_said():
     checked = cell("world=pythia", "data=pythia_fsd", "method=fsd", "data.domain=arxivtection")
     assert checked.status == "ready", "a branch is resolved to a commit when it is first read"
@@ -341,6 +351,7 @@ def test_a_model_on_ones_own_disk_is_not_called_undescribed(own, tmp_path):
     assert checked.asks[:1] == (f"the sizes of {tmp_path} are not known: no estimate of memory and time",)
 
 
+@pytest.mark.slow
 def test_what_is_not_described_is_named_with_the_place_for_it(own):
     data = own("data=hub", "data.path=nobody/nothing", data="").asks
     assert "no description of the data set nobody/nothing; add it to hub/datasets.yaml" in data
@@ -361,6 +372,7 @@ def test_a_rephraser_writes_before_the_target_is_asked(own):
     assert checked.asks[:1] == ("accept the terms of mistralai/Mistral-7B-Instruct-v0.3 on the hub, and set HF_TOKEN",)
 
 
+@pytest.mark.slow
 def test_where_training_data_are_open_a_look_up_is_planned_and_done_only_if_asked_for(own):
     planned = own("method=blind", "+data@data.heldout=documents", "data.heldout.path=texts.jsonl")
     (look_up,) = [job for job in planned.jobs if job.kind == "looking up"]

@@ -120,6 +120,7 @@ def test_what_stands_in_the_corpus_twice_is_kept_once_and_in_a_document_twice_co
     assert len(np.load(tmp_path / "index" / "hashes-00000.npy")) == 1
 
 
+@pytest.mark.slow
 def test_a_corpus_larger_than_memory_gives_the_same_as_one_in_memory(tmp_path, builder):
     numbers = np.random.default_rng(3).integers(0, 5000, (60, 2000))
     texts = [" ".join(map(str, row)) for row in numbers]
@@ -336,6 +337,7 @@ def test_canaries_are_never_looked_up(tmp_path):
         replace(question(tmp_path), suspect=Canaries("private.json", "published"), lookup=LocalIndex("index"))
 
 
+@pytest.mark.slow
 def test_the_command_finds_what_was_read_and_writes_a_row_per_document(tmp_path, nonmember):
     file_of(tmp_path, text(0, 30), text(30, 60))
     file_of(tmp_path, text(0, 25), text(30, 45)[::-1], "short", name="documents.jsonl")
@@ -353,6 +355,7 @@ def test_the_command_finds_what_was_read_and_writes_a_row_per_document(tmp_path,
     assert "Expected one path" in nonmember("lookup", "index").err
 
 
+@pytest.mark.slow
 def test_the_corpus_of_an_unknown_target_must_be_named(tmp_path, nonmember):
     read = file_of(tmp_path, *(text(first, first + 20) for first in range(32))).path[0]
     given = ["method=blind", f"data.path={read}", "+data@data.heldout=documents", f"data.heldout.path={read}"]

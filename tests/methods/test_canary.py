@@ -193,6 +193,7 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
 
 
+@pytest.mark.slow
 def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
     documents = write_rows(tmp_path / "own.jsonl", [{"id": "a", "text": "moss fern reed pine lark wren"}])
     words = ["canary", "make", f"documents={documents}", "out=planted", "canaries=2", "variants=3", "kind=sampled"]

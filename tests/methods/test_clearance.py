@@ -304,6 +304,7 @@ def test_an_audit_end_to_end(tmp_path):
     assert again.statistics.details == result.statistics.details
 
 
+@pytest.mark.slow
 def test_noise_is_by_seed_and_in_proportion_to_the_weights(tmp_path):
     builder = tiny.builder(tmp_path)
     plain = builder.get(REFERENCE).model.state_dict()

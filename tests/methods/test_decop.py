@@ -427,6 +427,7 @@ def test_where_nothing_was_read_it_rejects_as_often_as_it_says(probabilities, nu
     assert low <= np.mean([item.verdict == "evidence_of_membership" for item in outcomes]) <= high
 
 
+@pytest.mark.slow
 def test_what_was_read_is_found():
     found = [concluded(0.5, 0.05, seed=seed, num_works=18)[0].verdict for seed in range(20)]
     assert found.count("evidence_of_membership") >= 19
@@ -523,6 +524,7 @@ def audited(tmp_path, player: Player, suspect: tiny.Texts, clean: tiny.Texts, mo
     return run_audit(audit, builder, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_model_with_known_reading_is_told_from_one_without(tmp_path, monkeypatch):
     suspect, clean = shelf("old", 20), shelf("new", 20)
     names = {item.cluster_id for item in suspect.documents}
@@ -569,6 +571,7 @@ def test_parsed_answers_count_a_documents_failed_questions():
     assert (len(documents.answers["decop"][0]), documents.excluded) == (2, {})
 
 
+@pytest.mark.slow
 def test_a_model_on_this_machine_that_knows_no_letters_is_invalid(tmp_path):
     """The whole way through a model with weights: questions, answers with probabilities, the verdict."""
     suspect, clean = shelf("old", 5), shelf("new", 5)

@@ -425,6 +425,7 @@ def test_controls_that_read_otherwise_than_is_said_are_refused_before_they_are_t
     assert builder.counters.models_trained == 0
 
 
+@pytest.mark.slow
 def test_an_audit_from_models_to_result(tmp_path):
     target = planted(
         BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 2)], "suspect", 0, seed=5

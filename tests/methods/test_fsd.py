@@ -144,6 +144,7 @@ def test_what_it_says():
     assert told["texts"]["members"]["mean_year"] is None
 
 
+@pytest.mark.slow
 def test_the_split_for_the_threshold_is_by_cluster_and_the_same_every_time():
     """Documents of one cluster are on one side; a further document moves no other."""
     clusters = [f"c{i // 4}" for i in range(60)]
@@ -163,6 +164,7 @@ def test_too_few_that_could_be_scored_is_invalid():
     assert outcome.allowed_claim == "A precondition failed; nothing may be concluded."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nll", "warns"), [(2.99, False), (3.0, True), (3.1, True)])
 def test_tuning_that_learns_nothing_is_told(nll, warns):
     outcome = test(documents() | {"unseen": unseen_documents(nll=nll)})
@@ -172,6 +174,7 @@ def test_tuning_that_learns_nothing_is_told(nll, warns):
     )
 
 
+@pytest.mark.slow
 def test_sets_that_differ_in_words_dates_or_length_are_told_apart_without_a_model():
     texts = [f"{text} in 2024" for text in tiny.random_texts(60, seed=7, words=40)]
     outcome = test(documents(texts=texts))
@@ -322,6 +325,7 @@ def test_what_is_tuned_on_is_part_of_the_question(audit, tmp_path):
     assert len({key, *(audit_keys(item, shop)["audit"] for item in others)}) == 4
 
 
+@pytest.mark.slow
 def test_text_that_was_read_is_not_unseen(audit, tmp_path):
     warnings = run(replace(audit, target=replace(audit.target, corpus=UNSEEN)), tmp_path).verdict.warnings
     assert "The target has read the documents that it is tuned on." in warnings

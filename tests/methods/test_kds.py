@@ -203,6 +203,7 @@ def test_from_documents_to_a_result(tmp_path):
     ), "same seed, same numbers"
 
 
+@pytest.mark.slow
 def test_with_the_order_test(tmp_path):
     result = run(audit(replace(KDS, order_test=ORDER_TEST)), tmp_path)
     assert result.verdict.decision == "score_only"
@@ -227,6 +228,7 @@ def test_a_level_of_contamination_has_no_truth_but_its_ends(tmp_path):
     assert truths == ["non_member", None, None, "member"]
 
 
+@pytest.mark.slow
 def test_documents_without_a_direction_are_left_out_and_listed(tmp_path):
     texts = [*tiny.random_texts(30, seed=3), "", "a"]
     result = run(audit(corpus=tiny.texts(*texts)), tmp_path)
@@ -236,6 +238,7 @@ def test_documents_without_a_direction_are_left_out_and_listed(tmp_path):
     assert "could not be scored" in result.verdict.warnings[0]
 
 
+@pytest.mark.slow
 def test_a_model_whose_embeddings_are_all_zero_gives_an_invalid_result(tmp_path, monkeypatch):
     shop = tiny.builder(tmp_path / "store")
     norm = shop.get(tiny.scratch(1)).model.gpt_neox.final_layer_norm
@@ -253,6 +256,7 @@ def test_two_documents_give_an_invalid_result(tmp_path):
     assert (result.verdict.decision, result.statistics.num_documents) == ("invalid", 2)
 
 
+@pytest.mark.slow
 def test_a_rate_of_nothing_gives_an_invalid_result(tmp_path):
     idle = replace(TUNING, optimization=replace(SGD, learning_rate=1e-12))
     result = run(audit(replace(KDS, training=idle)), tmp_path)

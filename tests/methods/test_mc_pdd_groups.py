@@ -94,6 +94,7 @@ def test_the_document_level_auc_is_that_of_the_hits():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["member", "non_member"])
 def test_decisions_of_both_directions(reference):
     method = replace(METHOD, mc_pdd=replace(METHOD.mc_pdd, reference=reference), num_reference=25)
@@ -105,6 +106,7 @@ def test_decisions_of_both_directions(reference):
     assert blank.details.to_json()["decision_accuracy"]["mean"] == pytest.approx(share, abs=0.15)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_groups():
     assert outcome().details.to_json() == outcome().details.to_json()
 

@@ -217,6 +217,7 @@ def test_with_a_rephraser(audit, tmp_path, monkeypatch):
     assert finished(tmp_path / "one", audit_keys(other, shop)["audit"]) is None
 
 
+@pytest.mark.slow
 def test_confidences_are_those_of_the_models_own_logits(audit, tmp_path):
     texts = tiny.random_texts(40, seed=7)
     asked = with_given(audit, tmp_path / "given.jsonl", texts)
@@ -239,6 +240,7 @@ def test_confidences_are_those_of_the_models_own_logits(audit, tmp_path):
             assert row[f"{name}_no"] == pytest.approx(float(expected[no]), abs=1e-7, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_rejected_rephrasings_leave_the_comparison_and_are_counted(audit, tmp_path):
     texts = tiny.random_texts(40, seed=2)
     given = [*texts[:1], "", *(" ".join(reversed(text.split())) for text in texts[2:39]), texts[39] * 5]
@@ -264,6 +266,7 @@ def test_rephrasings_of_which_none_can_be_used(audit, tmp_path):
         run(with_given(audit, tmp_path / "given.jsonl", tiny.random_texts(40, seed=2)), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_answer_is_invalid(audit, tmp_path):
     method = replace(audit.method, min_answer_mass=0.05, max_new_tokens=3)
     result = run(replace(audit, method=method), tmp_path)
@@ -271,6 +274,7 @@ def test_a_model_that_does_not_answer_is_invalid(audit, tmp_path):
     assert any("does not answer the question" in warning for warning in result.verdict.warnings)
 
 
+@pytest.mark.slow
 def test_a_context_too_short_for_the_prompt_is_one_sentence(audit, tmp_path):
     short = replace(audit, target=tiny.scratch(1, VOCABULARY))
     with pytest.raises(ValueError, match=r"gpt_neox-scratch cannot be asked\. It reads at most 128 tokens"):
@@ -303,6 +307,7 @@ def test_a_changed_file_of_rephrasings_is_another_question(audit, tmp_path):
     assert keys[0]["audit"] != keys[1]["audit"]
 
 
+@pytest.mark.slow
 def test_an_answer_is_read_from_its_row(audit, tmp_path):
     shop = tiny.builder(tmp_path / "store")
     answers = shop.get(AnswerProbabilities(audit.target, audit.suspect, IS_IT_CORRECT, max_tokens=30))

@@ -141,6 +141,7 @@ def test_on_tiny_models(audit, tmp_path, monkeypatch):
     assert finished(tmp_path / "one", audit_keys(audit, tiny.builder(tmp_path / "store"))["audit"]) == result
 
 
+@pytest.mark.slow
 def test_what_was_rejected_is_counted(audit, tmp_path):
     given = tmp_path / "given.jsonl"
     texts = ["", *(f"{text}, is it?" for text in tiny.random_texts(40, seed=3)[1:])]

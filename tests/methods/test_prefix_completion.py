@@ -261,6 +261,7 @@ def test_books_are_compared_and_not_their_passages():
     assert deceived / number > 0.1, deceived
 
 
+@pytest.mark.slow
 def test_known_books_are_found():
     rng = np.random.default_rng(6)
     found = [
@@ -276,6 +277,7 @@ def test_known_books_are_found():
 # The whole way -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_on_a_tiny_model(tmp_path):
     """By its own tokens and its own greedy continuation."""
     audit = Audit(

@@ -83,6 +83,7 @@ def test_a_distillation_as_it_should_be_passes(ask):
     assert "power" not in paper.statistics.details
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "gate"), [(1.0, "nll_third"), (1e-4, "ce")])
 def test_a_rate_a_hundred_times_too_high_or_too_low_is_invalid(ask, rate, gate):
     result = ask(replace(AUDIT, method=at(rate)))
@@ -92,6 +93,7 @@ def test_a_rate_a_hundred_times_too_high_or_too_low_is_invalid(ask, rate, gate):
     assert any(f"is {number:.3f}, and must be" in warning for warning in result.verdict.warnings)
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_the_target_is_invalid_and_nothing_is_trained(make_model, ask):
     target, copy = Pretrained(str(make_model(5))), Pretrained(str(make_model(5)), dtype="bfloat16")
     result = ask(replace(AUDIT, target=target, reference=copy), measure_health=False)
@@ -117,6 +119,7 @@ def test_another_tokenizer_is_refused_before_weights_are_loaded(make_model, ask,
         ask(replace(AUDIT, target=Pretrained(str(make_model(5))), reference=other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["", "zq xj vk " * 50])
 def test_a_reference_with_another_tokenizer_is_warned_of_where_the_method_lets_it_pass(words, make_model, ask):
     method = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
@@ -145,6 +148,7 @@ def test_the_default_difference_in_differences_compares_tokens_and_names_what_do
 # The ladder -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_ladder_takes_the_largest_rate_that_holds(ask, store, tmp_path):
     audit = replace(AUDIT, method=at(1e-5, ladder=Ladder([1e-2, 3.0])))
     result = ask(audit)
@@ -162,6 +166,7 @@ def test_the_ladder_takes_the_largest_rate_that_holds(ask, store, tmp_path):
     assert finished(tmp_path / "run", audit_keys(audit, tiny.builder(store))["audit"]) is not None
 
 
+@pytest.mark.slow
 def test_a_ladder_without_a_rate_that_holds_is_invalid(ask):
     result = ask(replace(AUDIT, method=at(1e-2, ladder=Ladder([1e-4]))))
     assert (result.verdict.decision, result.statistics.details["ladder"]["chosen"]) == ("invalid", None)

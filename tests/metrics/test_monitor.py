@@ -64,6 +64,7 @@ def fit(folder, callbacks, *, epochs=2, loggers=(), module=None, ckpt_path=None,
     return trainer, module
 
 
+@pytest.mark.slow
 def test_training_is_not_moved_by_a_bit(tmp_path):
     _, alone = fit(tmp_path, [])
     after = torch.rand(3), np.random.rand(3)  # noqa: NPY002
@@ -76,6 +77,7 @@ def test_training_is_not_moved_by_a_bit(tmp_path):
     assert [row["step"] for row in watching.history] == [0, 3, 6, 8]
 
 
+@pytest.mark.slow
 def test_every_logger_and_callback_gets_what_the_scores_of_the_model_are(tmp_path):
     logger, watching = CSVLogger(str(tmp_path), name="logs", version="a"), monitor(every_n_steps=100)
     before = tiny.model(1, hidden_dropout=0.1)
@@ -107,6 +109,7 @@ def test_every_logger_and_callback_gets_what_the_scores_of_the_model_are(tmp_pat
     assert float(rows[-1][name]) == pytest.approx(found[name])
 
 
+@pytest.mark.slow
 def test_what_is_read_rises_above_what_is_not(tmp_path):
     watching = monitor(every_n_steps=100, scores={"loss": Loss(), "min_k": MinK(0.2)})
     fit(tmp_path, [watching], epochs=6)
@@ -114,6 +117,7 @@ def test_what_is_read_rises_above_what_is_not(tmp_path):
     assert last["membership/suspect/loss_t"] > 2 > abs(last["membership/canaries/loss_t"])
 
 
+@pytest.mark.slow
 def test_a_resumed_training_has_the_same_start_and_no_reading_twice(tmp_path):
     whole = monitor()
     fit(tmp_path, [whole])

@@ -71,6 +71,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [slow(name) if name in ("rslora", "loha", "lokr", "output") else name for name in KINDS]
 )

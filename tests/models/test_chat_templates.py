@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import tiny
 
+import tiny
 from nonmember.corpora.sources.conversations import Turn
 from nonmember.models.conversations import ChatTemplate, Refusal, Rendered, plainly
 from nonmember.models.encoding import encode_corpus, scored_tokens

@@ -155,6 +155,7 @@ DAMAGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "sentence"), DAMAGES, ids=[sentence for _, sentence in DAMAGES])
 def test_a_damaged_folder_is_one_sentence(folder, damage, sentence):
     damage(folder)

@@ -91,6 +91,7 @@ def ids(*shape: int) -> torch.Tensor:
     return torch.randint(3, VOCAB, shape, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
 def test_halves_give_the_models_logits(family):
@@ -108,6 +109,7 @@ def test_halves_give_the_models_logits(family):
     torch.testing.assert_close(written, expected.flatten(0, 1), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
 def test_padding_on_the_right_reaches_no_token(family):

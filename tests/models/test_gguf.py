@@ -139,6 +139,7 @@ def test_other_blocks_than_it_speaks_of_are_refused(llama, builder, tmp_path, nu
         builder.get(Gguf(str(file)))
 
 
+@pytest.mark.slow
 def test_from_the_command_line(llama, nonmember, texts, tmp_path):
     folder, file = llama
     documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))

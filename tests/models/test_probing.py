@@ -114,6 +114,7 @@ def as_for_the_longest_so_far(module, y_BTD):
     return y_BTD * (1.5 if module.kept > 50 else 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -217,6 +218,7 @@ def test_the_outcome_is_kept_with_the_models_identity(tokenizer, tmp_path, monke
         tiny.builder(tmp_path / "store").get(Pretrained(str(folder), dtype="bfloat16"))
 
 
+@pytest.mark.slow
 def test_every_model_is_probed_wherever_it_comes_from(tokenizer, tmp_path):
     model, folder, builder = make("bert"), tmp_path / "bert", tiny.builder(tmp_path / "store")
     in_memory = InMemory(content_of(model, tokenizer), label="mine")

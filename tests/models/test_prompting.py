@@ -138,6 +138,7 @@ def test_an_ordinary_template_is_rendered_as_transformers_does(tokenizer):
 LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "sentence"),
     [

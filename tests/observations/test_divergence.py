@@ -38,6 +38,7 @@ def directly(ids, shared=ALL):
     return float((log_p.exp() * (log_p - log_q)).sum(-1).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"max_batch_tokens": 1}, {"block_bytes": 1000}])
 def test_it_is_kl_of_the_other_from_the_model_by_document(tmp_path, changes):
     found = compared(tmp_path, **changes)

@@ -138,6 +138,7 @@ def test_what_cannot_be_embedded_is_said_in_a_sentence(tmp_path):
         embedded(tokens.split_forward(model), documents(), tmp_path)
 
 
+@pytest.mark.slow
 def test_dropout_is_the_adapters_and_comes_from_the_seed_and_the_document(tmp_path):
     model, given = with_lora(), documents()
     plain = embedded(model, given, tmp_path / "plain")[1].values
@@ -162,6 +163,7 @@ def test_without_an_adapter_nothing_drops_out(tmp_path):
     np.testing.assert_array_equal(item, other)
 
 
+@pytest.mark.slow
 def test_the_workshop_keeps_them_and_shares_the_weights(tmp_path):
     from nonmember.training import Trained
 

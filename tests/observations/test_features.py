@@ -82,6 +82,7 @@ def test_no_more_is_kept_than_there_is_room_for(split, monkeypatch):
     assert len(read) == 6, "too large to be kept"
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_it_goes_with_its_model():
     features = Features()

@@ -105,6 +105,7 @@ def log_probs_alone(model, ids) -> torch.Tensor:
     return log_probs_TV.gather(1, torch.tensor(ids)[1:, None])[:, 0]
 
 
+@pytest.mark.slow
 def test_tokens(model, tmp_path):
     fresh = copy.deepcopy(model)
     observe(model, DOCUMENTS, tmp_path, one_process, max_batch_tokens=1000)
@@ -113,6 +114,7 @@ def test_tokens(model, tmp_path):
         np.testing.assert_allclose(table.log_prob[table.rows(index)], log_probs_alone(fresh, ids), atol=2e-5)
 
 
+@pytest.mark.slow
 def test_embeddings_and_gradients(model, tmp_path):
     fresh = copy.deepcopy(model)
     embed(
@@ -132,6 +134,7 @@ def test_embeddings_and_gradients(model, tmp_path):
         assert norms.values["l2"][index] == pytest.approx(np.mean(l2), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_divergences_where_either_model_is_such_a_one(model, tmp_path):
     fresh, other = copy.deepcopy(model), tiny.model(1, VOCAB).eval()
     for index, (ours, theirs) in enumerate([(model, other), (other, model)]):
@@ -154,6 +157,7 @@ def test_divergences_where_either_model_is_such_a_one(model, tmp_path):
             assert value == pytest.approx(float((q.exp() * (q - p)).sum(-1).mean()), abs=2e-5)
 
 
+@pytest.mark.slow
 def test_answers(model, tmp_path):
     fresh = copy.deepcopy(model)
     observe_answers(
@@ -165,6 +169,7 @@ def test_answers(model, tmp_path):
         np.testing.assert_allclose(table.log_prob[table.rows(index)], expected, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_orders(model, tmp_path):
     fresh = copy.deepcopy(model)
     shards = {
@@ -194,6 +199,7 @@ def tokenizer():
     return train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)
 
 
+@pytest.mark.slow
 def test_what_is_written(model, tokenizer, tmp_path):
     """Also where a text passes the switch while it is written."""
     fresh = copy.deepcopy(model)
@@ -217,6 +223,7 @@ def test_what_is_written(model, tokenizer, tmp_path):
         assert together[name] == tokenizer.decode(written[0, len(ids) :], skip_special_tokens=True), name
 
 
+@pytest.mark.slow
 def test_a_training_steps_loss_is_that_of_its_sequences_alone(model):
     fresh, sequences = copy.deepcopy(model), list(DOCUMENTS.values())
     split = split_forward(model)
@@ -237,6 +244,7 @@ def test_a_training_steps_loss_is_that_of_its_sequences_alone(model):
     assert total == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_such_a_model_passes_the_probe_and_is_left_fresh(model):
     fresh = copy.deepcopy(model)
     probe(model)

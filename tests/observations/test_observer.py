@@ -110,6 +110,7 @@ def test_parts_have_the_schema_and_stream_in_row_groups(model, corpus, tmp_path,
     assert_same_rows(table, whole)
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_documents(model, corpus, tmp_path):
     _, alone = observed(model, corpus, tmp_path / "alone")
     two = functools.partial(lightning.Trainer, accelerator="cpu", devices=2, strategy="ddp_fork")

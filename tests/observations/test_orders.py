@@ -92,6 +92,7 @@ def test_one_pass_where_the_shard_fits_the_window(model, tmp_path, front):
     assert counts.num_floored == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "stride"), [(16, 8), (16, 16), (16, 5), (7, 1), (2, 1)])
 def test_windows_are_those_of_a_plain_loop(model, tmp_path, window, stride):
     shards = shards_of()
@@ -120,6 +121,7 @@ def test_every_token_but_the_first_is_scored_once_with_most_before_it(num_ids, s
     assert read >= num_ids - 1
 
 
+@pytest.mark.slow
 def test_batches_and_processes_do_not_matter(model, tmp_path):
     shards = shards_of()
     _, alone = observed(model, shards, tmp_path / "alone", window=16, stride=8, max_batch_tokens=1)

@@ -77,6 +77,7 @@ def logits_and_targets(num_tokens=37, vocab_size=VOCAB, scale=3.0):
     return logits, torch.randint(vocab_size, (num_tokens,), generator=generator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("block_bytes", [1, 5 * VOCAB * 4, 2**26])
 @torch.no_grad()

@@ -26,6 +26,7 @@ def test_it_is_the_norm_of_what_moved_over_all_matrices(tmp_path):
     assert builder.get(WeightChange(BASE, BASE)) == 0
 
 
+@pytest.mark.slow
 def test_an_adapter_counts_as_merged_and_is_kept(tmp_path):
     builder = tiny.builder(tmp_path)
     change = builder.get(WeightChange(ADAPTED, BASE))

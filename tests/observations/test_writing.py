@@ -41,6 +41,7 @@ def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes
     return write_texts(model, tokenizer, prompts, folder, make_trainer, description="writing", **settings)
 
 
+@pytest.mark.slow
 def test_neither_order_nor_batches_nor_processes_matter(model, tokenizer, prompts, tmp_path):
     written = write(model, tokenizer, prompts, tmp_path / "a")
     assert list(written) == list(prompts)
@@ -64,6 +65,7 @@ def test_keys_and_values_take_what_they_are_said_to(heads):
         assert sum(item.numel() * item.itemsize for item in stored) == 10 * writing.cache_bytes_of_token(model)
 
 
+@pytest.mark.slow
 def test_at_temperature_0_it_is_the_likeliest_continuation(model, tokenizer, prompts, tmp_path):
     written = write(model, tokenizer, prompts, tmp_path / "a", temperature=0.0)
     for doc_id, prompt in prompts.items():
@@ -83,6 +85,7 @@ def test_draws_have_the_models_probabilities():
         np.testing.assert_allclose(np.bincount(drawn, minlength=3) / 4000, expected, atol=0.03)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, monkeypatch):
     whole = write(model, tokenizer, prompts, tmp_path / "whole")
     few_at_once = 30 * writing.cache_bytes_of_token(model)

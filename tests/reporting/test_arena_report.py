@@ -56,6 +56,7 @@ def counted(found, row, column="1x"):
     return text(found, row, column).split(" [")[0].split(" \\[")[0]
 
 
+@pytest.mark.slow
 def test_found_at_equal_errors(sections):
     """Twenty unread sets: at 1% none of them may lie above, at 5% one. By hand."""
     strict, usual = block(sections["power"], "found-1"), sections["power"].figures[0].numbers
@@ -68,6 +69,7 @@ def test_found_at_equal_errors(sections):
     assert "the blind baseline" in figure.alt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [True, False])
 def test_a_part_of_a_further_sweep(arena_paper, beside):
     """Three sets of twenty at two readings, with the arena's own results or without any of them."""
@@ -77,6 +79,7 @@ def test_a_part_of_a_further_sweep(arena_paper, beside):
     assert counted(found, "CoDeC") == "3 of 3"
 
 
+@pytest.mark.slow
 def test_verdicts_by_what_was_read(sections):
     found = block(sections["verdicts"], "verdicts")
     assert [row.name for row in found.rows] == ["PRISM: not read", "LLM-DI: read"]
@@ -105,6 +108,7 @@ def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
     assert cell(asked, "DE-COP", "2x").ours[0].value is None
 
 
+@pytest.mark.slow
 def test_one_test_of_several_scores_is_a_contestant_for_each(arena_paper):
     """Verdicts too: with a score by which it finds all, and with one by which it finds none."""
 
@@ -145,6 +149,7 @@ def test_rows_can_be_chosen_by_what_one_has(arena_paper):
     assert shown.split("</form>")[1].lstrip().startswith('<div class="scroll"')
 
 
+@pytest.mark.slow
 def test_each_number_of_documents_has_its_points_in_the_panel_of_its_dose(arena_paper, painted):
     """Of fewer documents fewer sets are found, and what was not audited on so many has no point."""
 

@@ -170,6 +170,7 @@ def test_a_page_never_fails_an_audit(folder, caplog):
     assert "could not be written" in caplog.text
 
 
+@pytest.mark.slow
 def test_thousands_of_documents_are_small(folder):
     rng = np.random.default_rng(0)
     number = MAX_DOCUMENTS + 2

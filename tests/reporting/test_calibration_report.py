@@ -73,6 +73,7 @@ def test_gates_and_shams_are_counted(calibration_paper):
     assert text(section, "gates", "not farther from the target", "sham: weights with noise").startswith("0 of 3 ")
 
 
+@pytest.mark.slow
 def test_figures_rest_on_all_results(calibration_paper):
     sections = built(calibration_paper, *everything())
     for key in ("rates", "quantiles", "deltas"):
@@ -120,6 +121,7 @@ def test_controls_are_judged_by_one_another(calibration_paper):
     assert prediction_p_value(-0.02, {"4x": [-0.04], "8x": [-0.1, -0.16]}, "4x") == pytest.approx(p)
 
 
+@pytest.mark.slow
 def test_targets_of_the_controls_own_base_are_counted_by_themselves(calibration_paper):
     own = {"settings": {"controls": {"stand_in": {"label": "micro_s2"}}}, "keys": {"control-8x-31": "0" * 16}}
     results = [clearance("s5", 0.01, target="micro_s2+12x", **own), clearance("s5", 0.01, target="micro_s+12x", **own)]

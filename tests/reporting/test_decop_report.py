@@ -82,6 +82,7 @@ def decop(target="llama-2-13b", sweep="decop_replay", *, calibrated=False, shift
     )
 
 
+@pytest.mark.slow
 def test_both_figures_stand_under_their_own_names_beside_the_published_one(decop_paper):
     section = built(decop_paper, decop(), decop("mistral-7b", p_value=0.3, verdict="invalid"))["books"]
     found = block(section, "books-recorded")

@@ -125,6 +125,7 @@ def test_estimates_by_dose(dose_paper):
     assert text(none, "nothing", cleared) == "none"
 
 
+@pytest.mark.slow
 def test_figures_have_a_panel_for_other_bases(dose_paper):
     results = [*study(), audit(1, verdict="found", base="olmo", sweep="dose_stand_in")]
     sections = built(dose_paper, *results)
@@ -213,6 +214,7 @@ def by_hand(one, results, panel):
     return found.p_none, found.p_at_least, found.estimate
 
 
+@pytest.mark.slow
 def test_features_alone_and_left_out(dose_paper):
     results = list(study())
     found = block(built(dose_paper, *results)["ablation"], "ablation-reported")

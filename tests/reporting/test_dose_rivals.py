@@ -43,6 +43,7 @@ def counted(found, row, column="1x"):
     return text(found, row, column).split(" \\[")[0].split(" [")[0]
 
 
+@pytest.mark.slow
 def test_found_and_cleared_at_equal_errors(dose_paper):
     """Twenty unread sets and the same read once: one may lie beyond. All by hand."""
     ascending = np.arange(1, 21)

@@ -98,6 +98,7 @@ def test_fsd_is_higher_for_members(drawn):
     assert found.rows[7].cells[3].ours[0].value == pytest.approx(np.median(deviations))
 
 
+@pytest.mark.slow
 def test_the_target_that_read_has_the_untouched_one_below_it(drawn):
     section = drawn(result(UNREAD), result("target+2xA"), result(READ), result(READ, domain="torch"))
     names = [row.name.partition(":")[0] for row in numbers(section, "figure2-scipy-micro").rows]
@@ -170,6 +171,7 @@ def test_undefined_values_are_left_out_and_show_in_the_counts(drawn):
     assert text(numbers(section, "figure2-sympy-micro"), f"{MAIN}: members, after", "median") == "–"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -208,6 +210,7 @@ def test_of_several_results_the_first_is_drawn_and_that_is_said(drawn):
     assert "Micro world: scipy, the first of 2 results." in notes
 
 
+@pytest.mark.slow
 def test_the_manifest_names_what_was_read(tmp_path, monkeypatch):
     from nonmember.cli import report as entry
 

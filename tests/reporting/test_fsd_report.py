@@ -241,6 +241,7 @@ def test_sets_with_their_lengths_and_leaks(fsd_paper):
 # ---------------------------------------------------------------------------------------- what is said
 
 
+@pytest.mark.slow
 def test_every_table_says_how_the_classes_differ(fsd_paper):
     blind = {"words": {"auc": 0.9}, "characters": {"auc": 0.8}, "years": {"auc": 0.7}}
     odd = fsd(details={"auroc_blind": 0.9, "blind": blind, "length_auc": 0.3})
@@ -355,6 +356,7 @@ def test_slips_of_the_paper_are_what_they_are_said_to_be():
         assert texts == [*twelve.get(f"WikiMIA, {name}", "LLaMA-7B")]
 
 
+@pytest.mark.slow
 def test_slips_are_marked_and_nothing_else(fsd_paper):
     marked = {}
     for section in built(fsd_paper, *everything()).values():

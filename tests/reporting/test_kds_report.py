@@ -47,6 +47,7 @@ def test_correlations_of_the_mean_and_of_each_draw(kds_paper):
     assert "Target: read the seen pool 12 times." in found.notes
 
 
+@pytest.mark.slow
 def test_scores_stand_as_the_poster_prints_them_with_the_order_test_where_it_was_run(kds_paper):
     found = block(built(kds_paper, *series(SCORES, RATES))["table2"], "table2-micro")
     printed = [name for name in POSTER["table1"].rows if name != "SRCT"]
@@ -90,6 +91,7 @@ def test_averages_are_over_what_there_is_and_say_so(kds_paper):
 # ------------------------------------------------------------------------------- only what compares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "odd", [{"settings": {"training": {"optimization": {"learning_rate": 0.01}}}}, {"data": {"num_documents": 50}}]
 )
@@ -102,6 +104,7 @@ def test_no_score_of_another_recipe_or_size_is_mixed_in(kds_paper, odd):
     assert "4 of 16 results are left out" in notes
 
 
+@pytest.mark.slow
 def test_unfinished_sweeps_show_the_largest_complete_part(kds_paper):
     results = list(series(SCORES, RATES))
     missing_one = [item for item in results if (item.question.data["rate"], item.question.data["draw"]) != (1, 2)]
@@ -141,6 +144,7 @@ def test_sets_with_older_members_stand_apart(kds_paper):
 # ------------------------------------------------------------------- consistency, ablation, control
 
 
+@pytest.mark.slow
 def test_rise_and_smallest_gap(kds_paper):
     section = built(kds_paper, *series(SCORES, RATES))["consistency"]
     expected = consistency(RATES, SCORES, alpha=0.05)

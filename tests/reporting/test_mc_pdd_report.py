@@ -37,6 +37,7 @@ def test_rates_difference_and_p_of_each_target(mc_pdd_paper):
     assert any("0 false" in note and "0 missed" in note for note in found.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("against", "truth", "p", "mark"),
     [
@@ -77,6 +78,7 @@ def test_words_masks_and_names_are_rows_in_order(mc_pdd_paper):
     assert names[:2] == ["scipy, without the name", "scipy, with the name"]
 
 
+@pytest.mark.slow
 def test_sizes_of_resamples_and_of_corpora(mc_pdd_paper):
     section = built(mc_pdd_paper, *everything())["sizes"]
     assert row(block(section, "resamples-subset-micro"), "scipy, read the suspect set 12 times")[0] == "0.012"
@@ -99,6 +101,7 @@ def test_hit_rates_by_arm_are_drawn(mc_pdd_paper):
     assert row(figure.numbers, "sympy, reference, random words") == ["59.00", "59.00"]
 
 
+@pytest.mark.slow
 def test_contamination_by_epochs(mc_pdd_paper):
     section = built(mc_pdd_paper, *everything())["contamination"]
     (figure,) = section.figures

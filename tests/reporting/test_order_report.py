@@ -119,6 +119,7 @@ def test_published_numbers(order_paper):
     assert [cell(found, row.name, "duplication").ours[0].value for row in found.rows] == [1, 1, 10, 50, 100]
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures(written):
     pictures = (f"figures/{name}-micro.svg" for name in ("duplication-p", "duplication-t", "clean"))

@@ -135,6 +135,7 @@ def test_it_opens_whole(page, results):
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
+@pytest.mark.slow
 def test_filters(page, results):
     browser = page()
     Select(browser.find_element(By.NAME, "sweep")).select_by_visible_text("table2")
@@ -149,6 +150,7 @@ def test_filters(page, results):
     assert len(visible_rows(browser)) == len(results)
 
 
+@pytest.mark.slow
 def test_only_false_claims(page):
     browser = page()
     browser.find_element(By.NAME, "false").click()
@@ -157,6 +159,7 @@ def test_only_false_claims(page):
     assert all("† false" in " ".join(row) for row in rows)
 
 
+@pytest.mark.slow
 def test_sorts_by_keyboard(page):
     browser = page("#runs?method=prism")
     button = header(browser, "Statistic")
@@ -170,6 +173,7 @@ def test_sorts_by_keyboard(page):
     assert "sort=statistic&dir=descending" in browser.current_url
 
 
+@pytest.mark.slow
 def test_missing_values_sort_last(page):
     browser = page("#runs?sweep=controls&sort=p_value&dir=descending")
     values = [row[8] for row in visible_rows(browser)]
@@ -177,6 +181,7 @@ def test_missing_values_sort_last(page):
     assert "–" not in values[:-6]
 
 
+@pytest.mark.slow
 def test_compares(page):
     browser = page("#runs?sweep=lambda&q=scipy-a")
     boxes = browser.find_elements(By.CSS_SELECTOR, "#results tbody tr:not([hidden]) input[type=checkbox]")
@@ -194,6 +199,7 @@ def test_compares(page):
     assert not panel.is_displayed()
 
 
+@pytest.mark.slow
 def test_a_number_leads_to_its_result(page):
     browser = page("#runs?method=blind")
     link = browser.find_element(By.CSS_SELECTOR, "#table2-micro tbody a")
@@ -210,6 +216,7 @@ def test_a_number_leads_to_its_result(page):
     assert box[1] <= 1000
 
 
+@pytest.mark.slow
 def test_a_median_leads_to_all_its_results(page):
     browser = page()
     link = browser.find_element(By.CSS_SELECTOR, "#numbers-figure3-micro tbody a.several")
@@ -218,6 +225,7 @@ def test_a_median_leads_to_all_its_results(page):
     assert "behind one number" in browser.find_element(By.ID, "told").text
 
 
+@pytest.mark.slow
 def test_skip_link_and_focus_by_keyboard(page):
     browser = page()
     browser.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
@@ -226,6 +234,7 @@ def test_skip_link_and_focus_by_keyboard(page):
     assert focused.location["x"] >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_no_page_is_wider_than_the_screen(page, browser, width):
     set_screen(browser, width, 844)
@@ -241,6 +250,7 @@ def test_no_page_is_wider_than_the_screen(page, browser, width):
     assert needed <= given <= width
 
 
+@pytest.mark.slow
 def test_dark_systems_and_the_switch(page, browser):
     def lightness():
         colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -327,6 +337,7 @@ def fits(browser, width):
     return needed <= given <= width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_documents_of_an_audit(browser, audits, width):
     """Sorted, searched, paged through; no number is broken in two; at a desk the picture stands beside the answer."""
@@ -358,6 +369,7 @@ def test_the_documents_of_an_audit(browser, audits, width):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_index_of_audits(browser, audits, width):
     set_screen(browser, width, 844)
@@ -379,6 +391,7 @@ def test_the_index_of_audits(browser, audits, width):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_index_compares(browser, audits, width):
     """What differs stands side by side, and the statistic is drawn over what was swept."""

@@ -184,6 +184,7 @@ def shared_and_interaction(table):
     return common / (np.trace(jackknife) / num - interaction), 2 * interaction
 
 
+@pytest.mark.slow
 def test_a_pilot_from_stored_audits(nonmember, folder):
     said = nonmember(*FROM_AUDITS)
     found = plan_of(said)
@@ -210,6 +211,7 @@ def test_a_pilot_from_stored_audits(nonmember, folder):
     assert 0.05 < pilot["shared"] < 0.95
 
 
+@pytest.mark.slow
 def test_seconds_are_shared_out_by_the_tokens_that_were_trained_on(nonmember, folder):
     """120 s of 16 trainings of on average (9000 + 400 + 400 + 600) / 4 tokens; the third audit made nothing."""
     found = plan_of(nonmember(*FROM_AUDITS))
@@ -220,12 +222,14 @@ def test_seconds_are_shared_out_by_the_tokens_that_were_trained_on(nonmember, fo
     assert given["seconds"] == {"control": 7, "distillation_per_document": 8}
 
 
+@pytest.mark.slow
 def test_without_the_store_compute_is_not_known(nonmember, folder):
     said = nonmember(*FROM_AUDITS, "store=elsewhere")
     assert plan_of(said)["seconds"] is None
     assert "How long it takes is not known" in said.out
 
 
+@pytest.mark.slow
 def test_each_planted_reading_is_told(nonmember, folder):
     said = nonmember(*FROM_AUDITS, "pilot.exclude=1x", "pilot.shared=0")
     found = plan_of(said)
@@ -239,6 +243,7 @@ def test_each_planted_reading_is_told(nonmember, folder):
     assert cheapest["12x"] < cheapest.get("1x", np.inf)
 
 
+@pytest.mark.slow
 def test_sets_on_which_no_audit_would_succeed_are_named(nonmember, folder):
     flat = {label: [0.20 + 0.01 * index for index in range(2)] for label in controls()}
     path = folder / "audits" / "flat"
@@ -271,6 +276,7 @@ def test_numbers_that_cannot_be(nonmember, more, told):
     assert told in in_one_sentence(nonmember(*NUMBERS, *more))
 
 
+@pytest.mark.slow
 def test_audits_that_do_not_tell_enough(nonmember, folder):
     assert "There is no result.json below nowhere" in in_one_sentence(nonmember("plan", "pilot.folders=[nowhere]"))
     assert "no result of calibrated clearance below audits/table2" in in_one_sentence(
@@ -283,6 +289,7 @@ def test_audits_that_do_not_tell_enough(nonmember, folder):
     assert "add pilot.shared=0, which is conservative" in in_one_sentence(nonmember(*FROM_AUDITS))
 
 
+@pytest.mark.slow
 def test_audits_of_different_kinds_make_no_pilot(nonmember, folder):
     other = clearance(0.2, corpus="c", num_documents=N, reference="weak", sweep="more")
     made_up.write(folder / "audits" / "more", other)
@@ -301,6 +308,7 @@ def test_help(nonmember, tmp_path):
 # --------------------------------------------------------------------------------------- of the dose meter
 
 
+@pytest.mark.slow
 def test_a_plan_of_the_dose_meter_says_how_many_controls_and_documents(nonmember, tmp_path):
     made_up.write(tmp_path / "audits", *(traced(name=name) for name in ("scipy-a", "scipy-b")))
     said = nonmember("plan", "pilot=dose", "pilot.folders=[audits]", "max_documents=200", "seconds.control=360")

@@ -140,6 +140,7 @@ def test_documents_until_members_are_cleared():
 # ---------------------------------------------------------------------------------------------- the report
 
 
+@pytest.mark.slow
 def test_the_glance_counts_by_table_and_margin(document):
     """By plain loops over the printed numbers of tables 8 and 9."""
     cleared = {("member", margin): 0 for margin in MARGINS} | {("other", margin): 0 for margin in MARGINS}
@@ -163,6 +164,7 @@ def test_the_glance_counts_by_table_and_margin(document):
     assert text(document.glance, "all, each cell once", "non-members, 0") == "46 of 48"
 
 
+@pytest.mark.slow
 def test_p_values_carry_what_they_mean_and_what_is_printed(document):
     found = block(document, "table2", "table2-published")
     assert text(found, "410m-CPT, margin 0", "HN") == "0.348 (0.354)"
@@ -181,12 +183,14 @@ def test_a_range_that_does_not_decide_is_no_decision():
     assert p_cell(cell, 0.05).ours[-1].mark == UNDECIDED
 
 
+@pytest.mark.slow
 def test_the_largest_margin_without_loss_is_between_the_classes(document):
     (section,) = [item for item in document.sections if item.key == "table2"]
     assert "+0.077 (Enron)" in section.notes[0]
     assert "+0.210 (1b, HN)" in section.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_needs_no_results(written):
     folder = written("published_margins")

@@ -151,6 +151,7 @@ def test_nothing_is_there_without_results(red_team_paper):
     assert all(section.blocks == section.figures == () for section in sections.values())
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_writes_a_page_tables_and_a_grid_that_says_what_the_table_says(written):
     folder = written("red_team", *everything())

@@ -50,6 +50,7 @@ def whole_report(tmp_path_factory):
     return report_of(made_up.each_sweep(), tmp_path_factory.mktemp("whole"))
 
 
+@pytest.mark.slow
 def test_what_is_written(whole_report):
     folder = whole_report
     check_written(folder, "tables/table2.csv", "figures/figure3-micro.svg")
@@ -59,6 +60,7 @@ def test_what_is_written(whole_report):
     assert "![" in text
 
 
+@pytest.mark.slow
 def test_only_what_is_kept_is_written(whole_report, tmp_path):
     """As docs/results keeps it; the page of an earlier report goes."""
     shutil.copytree(whole_report.parent, tmp_path, dirs_exist_ok=True)
@@ -128,6 +130,7 @@ def test_an_earlier_report_is_replaced(whole_report, tmp_path):
     assert (folder / "figures" / "mine.txt").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_labels_are_only_text(report):
     item = made_up.result(

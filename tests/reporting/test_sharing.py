@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import made_up
+import pytest
 
 from nonmember.reports.render.page import full
 from nonmember.reports.render.sharing import SHARED, shared_parts
@@ -20,6 +21,7 @@ def restored(value, entries):
     return [restored(part, entries) for part in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_results_come_back_as_they_were_and_take_less(tmp_path):
     values = [full(run) for run in load_runs([made_up.write(tmp_path, *made_up.everything())]).runs]
     packed, entries = shared_parts(values)

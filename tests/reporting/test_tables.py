@@ -307,6 +307,7 @@ def test_a_figure_is_the_difference_it_says(paper):
     assert cell_text(numbers.rows[0].cells[0]) == "+0.450"
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_pictures_are_the_same_every_time(paper):
     results = [made_up.result(sweep="size", num_documents=n) for n in (50, 100)]

@@ -12,6 +12,7 @@ import tiny
 from nonmember.config.explain import explain, is_for_the_user
 
 
+@pytest.mark.slow
 def test_torch_waits_for_the_other_processes_as_long_as_we_do(tmp_path, monkeypatch):
     names = {"LOCAL_RANK": "1", "RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
     for name, value in {**names, "NODE_RANK": "0", "NONMEMBER_WAIT_MINUTES": "0.001"}.items():

@@ -113,6 +113,7 @@ def test_lira_rises_with_the_target_and_not_with_the_order_of_anything():
     assert np.delete(better.values, 3) == pytest.approx(np.delete(list(values.values()), 3), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", [Lira(), Lira(scale="z"), Rmia()], ids=lambda item: item.name)
 @pytest.mark.parametrize("number", [1, 2, 8])
 def test_the_null_of_a_model_like_the_others(score, number):
@@ -180,6 +181,7 @@ def test_ranks_by_hand(gamma, expected):
 # Measured -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_models(tmp_path):
     """From the losses under each model; the model itself is none of its out-models."""
     shop = tiny.builder(tmp_path)

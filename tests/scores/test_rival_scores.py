@@ -148,6 +148,7 @@ def test_random_neighbours_change_the_share_of_words_that_mimir_changes(shop):
     assert made.fingerprint == tiny.build(RandomNeighbours(corpus, 20, 0.3, 2, 1)).fingerprint
 
 
+@pytest.mark.slow
 def test_masked_neighbours_are_the_likeliest_single_words(tmp_path, shop):
     """p(proposal) / (1 - p(token)) with the token's embedding dropped out, over all places (Mattern et al., 3.1)."""
     folder = save_bert(tmp_path / "bert", 34)

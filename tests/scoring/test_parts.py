@@ -65,6 +65,7 @@ def hashes(folder):
     return {path.name: part_files.file_hash(path) for path in sorted(folder.glob("scores/*"))}
 
 
+@pytest.mark.slow
 def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, tmp_path):
     general = write_rows(tmp_path / "general.jsonl", [{"text": text} for text in random_texts(9, seed=4)])
     more = (
@@ -115,6 +116,7 @@ def killed(score, monkeypatch, at):
         os._exit(1)
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, shards, tmp_path):
     whole = score("outputs=whole")
     assert whole.status == 0, whole.err
@@ -149,6 +151,7 @@ def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, 
     assert "corpus differ (the documents have changed)" in changed.err
 
 
+@pytest.mark.slow
 def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, tmp_path):
     row = {"name": "d5", "text": "moss fern reed"}
     write_rows(shards / "3.jsonl.gz", [{"name": "e0", "text": "lark wren"}, row, row])
@@ -167,6 +170,7 @@ def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, t
     assert json.loads((folder / "manifest.json").read_text())["duplicates"]["number"] == 2
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
     write = table.pq.write_table
 
@@ -190,6 +194,7 @@ def test_words_of_the_whole_corpus_cannot_be_drawn(score):
     assert "neighbourhood replaces words by words drawn from all documents" in said.err
 
 
+@pytest.mark.slow
 def test_workers_load_the_models_again_and_make_the_same_scores(score, clusters, tmp_path):
     """A scorer that is sent to them takes no model along."""
     few = write_rows(tmp_path / "few.jsonl", [{"name": text, "text": text} for text in random_texts(12, seed=5)])

@@ -33,6 +33,7 @@ def some_texts(seed, number, *, num_words=40, planted=""):
 # --- what it sees ---
 
 
+@pytest.mark.slow
 def test_chance_where_nothing_differs() -> None:
     """Standard error of one AUC .05, of the mean over worlds .02."""
     results = [measure(some_texts(2 * seed, 70), some_texts(2 * seed + 1, 70), seed=seed) for seed in range(6)]
@@ -42,6 +43,7 @@ def test_chance_where_nothing_differs() -> None:
     assert sum(item.interpretable for item in results) >= 4
 
 
+@pytest.mark.slow
 def test_a_planted_word_is_found() -> None:
     members, nonmembers = some_texts(0, 100, planted="quixotic"), some_texts(1, 100)
     result = measure(members, nonmembers)
@@ -55,6 +57,7 @@ def test_a_planted_word_is_found() -> None:
     assert back.words.auc > 0.99  # the classifier learns the side, whichever it is
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("year", "seen"), [("2023", True), ("(1987).", True), ("v2023a", True), ("12023", False), ("2100", False)]
 )
@@ -91,6 +94,7 @@ def test_the_bound_belongs_to_the_interpretable() -> None:
 # --- how it is fitted ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clustered", [False, True])
 def test_agrees_with_pipelines_fitted_inside_each_fold(clustered) -> None:
     """Nothing is learned from test documents, though terms are counted once for all of them."""
@@ -125,6 +129,7 @@ def test_agrees_with_pipelines_fitted_inside_each_fold(clustered) -> None:
         assert 0.5 < got.auc < 1
 
 
+@pytest.mark.slow
 def test_clusters_stay_on_one_side_of_a_fold() -> None:
     """Twenty books, each with words of its own and all in one group: known books give the group away."""
     books = [some_texts(book, 10, planted=" ".join(f"name{book}x{n}" for n in range(6))) for book in range(20)]
@@ -211,6 +216,7 @@ def test_folds_without_a_kind_in_a_resample_are_left_out_of_its_mean() -> None:
     assert (result.years.ci_low, result.years.ci_high) == pytest.approx(tuple(expected), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_deterministic_for_a_seed() -> None:
     texts = some_texts(0, 30), some_texts(1, 30)
     first, again, other = (measure(*texts, seed=seed) for seed in (1, 1, 2))

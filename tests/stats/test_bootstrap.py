@@ -273,6 +273,7 @@ def test_one_correlation_with_a_constant_score_is_undefined(metric) -> None:
     assert result.undefined_fraction == 1.0
 
 
+@pytest.mark.slow
 def test_one_correlation_is_covered_as_often_as_promised() -> None:
     """A bivariate normal has Spearman 6/pi arcsin(rho/2)."""
     rng, covered = np.random.default_rng(16), 0

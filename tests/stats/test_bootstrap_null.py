@@ -40,11 +40,13 @@ def test_rejects_as_often_as_it_says(p_values) -> None:
     assert low <= np.sum(p_values <= 0.05) <= high
 
 
+@pytest.mark.slow
 def test_is_as_calibrated_at_the_other_tail(p_values) -> None:
     low, high = stats.binom.interval(0.999, NUM_WORLDS, 0.05)
     assert low <= np.sum(p_values >= 0.95) <= high
 
 
+@pytest.mark.slow
 def test_p_is_uniform(p_values) -> None:
     assert stats.kstest(p_values, "uniform", alternative="greater").pvalue > 0.001  # no surplus of small p
     assert stats.kstest(p_values, "uniform").pvalue > 0.001

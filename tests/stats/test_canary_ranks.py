@@ -42,6 +42,7 @@ def test_p_of_a_canary_is_its_rank_in_k():
         assert test.shift == pytest.approx((scores[0] - scores[1:].mean()) / scores[1:].std(ddof=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_ranks", [True, False])
 @pytest.mark.parametrize("skewed", [True, False])
 def test_p_is_uniform_where_nothing_was_read(by_ranks, skewed):

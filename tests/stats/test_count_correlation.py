@@ -26,6 +26,7 @@ def scipy_correlations(draws, x, y, metric):
         return np.array([SCIPY[metric](x[drawn], y[drawn]).statistic for drawn in np.asarray(draws)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["spearman", "kendall"])
 @pytest.mark.parametrize("tied_sides", [(), ("reference",), ("target",), ("reference", "target", "distilled")])
 def test_same_numbers_as_scipy_on_the_same_draws(metric, tied_sides) -> None:

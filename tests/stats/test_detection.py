@@ -88,6 +88,7 @@ def test_without_negative_controls_power_is_unknown():
     assert [point.p_value for point in found.points] == [point.p_value for point in curve(0.1).points]
 
 
+@pytest.mark.slow
 def test_noticed_at_least_errs_no_more_often_than_alpha_for_any_reading():
     """Targets that did read at one of three equal doses, over and over: the smallest p errs, the largest does not."""
     rng, wrong, lucky, num_worlds = np.random.default_rng(4), 0, 0, 1500

@@ -105,6 +105,7 @@ def test_the_curve_never_turns_and_meets_monotone_means():
     assert falling.at(np.array([1.0, 2.0]))[:, 0] == pytest.approx([-0.25, -0.25])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dose", [0, 1, 8])
 @pytest.mark.parametrize("related", [0.0, slow(4.0), 12.0])
 def test_coverage_and_error_rates(dose: int, related: float):

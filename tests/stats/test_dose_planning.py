@@ -29,6 +29,7 @@ def pilot():
     return DosePilot(curve, READINGS, models=0.6, documents=40.0)
 
 
+@pytest.mark.slow
 def test_the_least_excluded_dose_is_that_of_simulated_audits(pilot):
     planned = least_excluded(pilot, 100, 1, error=0.05, power=0.9)
     rng = np.random.default_rng(5)

@@ -153,6 +153,7 @@ def test_table_6_is_reproduced(model):
     assert found.upper == pytest.approx(upper, abs=0.01)  # printed in whole percent, some cut and some rounded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", TABLE_XI)
 def test_table_11_is_reproduced(model):
     """Upper bounds within one step of 1 / n and what their four digits hide; p within Monte-Carlo error."""
@@ -179,6 +180,7 @@ def test_table_13_counts_hits_of_all_masks(less, more, printed):
     assert [round(100 * less, 2), round(100 * more, 2)] == list(printed)
 
 
+@pytest.mark.slow
 def test_table_13_did_not_draw_masks_by_themselves():
     """Three masks a document: p is printed as .00104, 52 of 50,000. Masks drawn by themselves give half of that;
     documents in which masks go together a little (a correlation of .08) give about as much."""
@@ -215,6 +217,7 @@ def test_z_of_clusters_has_the_spread_of_their_bootstrap():
     assert found.distribution.std() == pytest.approx(abs(found.difference / found.z), rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("true_rate", [0.05, 0.4])
 def test_one_in_twenty_corpora_is_a_false_alarm(true_rate):
     """600 pairs of 150 documents of one rate; the binomial error of .05 is .009."""

@@ -136,6 +136,7 @@ def test_combination_refuses_what_is_no_p(p_values) -> None:
 # --- the fit ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_steps", [1, 50, 1000])
 def test_fit_agrees_with_torch(num_steps) -> None:
     rng = np.random.default_rng(1)
@@ -179,6 +180,7 @@ def plain_splits(suspect, heldout, seed, num_splits, fit_size):
         yield [(order[:size], order[size:]) for order, size in zip(orders, fit_size, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["mean", "clip", "zero", "keep"])
 def test_compat_treats_and_scales_whole_sets_before_the_split(mode) -> None:
     suspect, heldout = two_sets(3, 120, 90, shift=1.0)
@@ -359,6 +361,7 @@ def null_worlds() -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_p_is_uniform_where_nothing_differs(null_worlds) -> None:
     p_values = null_worlds["plain"]
     low, high = stats.binom.interval(0.999, 300, 0.05)
@@ -366,6 +369,7 @@ def test_p_is_uniform_where_nothing_differs(null_worlds) -> None:
     assert stats.kstest(p_values, "uniform").pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_compat_finds_differences_where_there_are_none(null_worlds) -> None:
     """Each set treated by its own bounds, test documents among them."""
     assert np.mean(null_worlds["compat"] <= 0.05) > 0.1

@@ -34,6 +34,7 @@ def printed_formula(before_ND, after_ND, gamma=None, gamma_after=None):
     return -np.abs(kernel * np.log(kernel / kernel_after)).sum() / math.sqrt(kernel.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 1024])
 @pytest.mark.parametrize(("number", "width"), [(3, 2), (4, 3), (64, 5), (65, 40)])
 def test_it_is_the_printed_formula(number, width, block_rows):
@@ -113,6 +114,7 @@ def test_a_small_movement_is_not_lost_in_rounding():
 # The median -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [2**23, 40, 1])
 @pytest.mark.parametrize("number", [3, 4, 5, 30, 120])
 @pytest.mark.parametrize("kind", ["apart", "in heaps", "two heaps"])

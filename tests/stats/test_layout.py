@@ -11,6 +11,7 @@ TEXTS = tiny.random_texts(80, seed=1, words=30)
 OTHERS = [text.replace("moss", "tundra").replace("fern", "glacier") for text in tiny.random_texts(80, seed=2, words=24)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [

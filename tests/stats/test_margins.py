@@ -87,6 +87,7 @@ def drawn(seed, *, num_worlds, num_controls, num_groups):
         yield {group: rng.normal(1.0 + 5 * group, 2.0, num_controls).tolist() for group in range(num_groups)}, rng
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_controls", "num_groups"), [(2, 1), (5, 1), (3, 4)])
 def test_tolerance_bound_covers_with_the_stated_confidence(num_controls, num_groups):
     num_worlds = 1500
@@ -117,6 +118,7 @@ def test_p_with_an_extra_variance_keeps_its_level():
     assert prediction_p_value(3.0, three, 0) < prediction_p_value(3.0, three, 0, extra=Extra(9.0))
 
 
+@pytest.mark.slow
 def test_the_tolerance_bound_with_an_extra_variance_covers_as_often_as_it_says():
     """Of 90% of targets that differ from the controls by as much again, with 80% confidence."""
     num_worlds = 2000

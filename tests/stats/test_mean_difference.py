@@ -37,6 +37,7 @@ def test_copies_of_a_document_add_nothing():
     assert compared(np.repeat(HIGH, 3), np.repeat(LOW, 3)).t > 1.5 * plain.t
 
 
+@pytest.mark.slow
 def test_under_the_null_it_rejects_as_often_as_it_says_and_documents_alone_far_too_often():
     """Clusters of unequal size whose documents are alike: 600 worlds at 5%."""
     sizes = [np.random.default_rng(0).geometric(0.3, 40), np.random.default_rng(1).geometric(0.3, 30)]

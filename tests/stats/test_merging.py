@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from marks import slow
 from nonmember.stats.multiplicity import harmonic_factor, harmonic_mean_p, twice_the_mean
 
 ALPHA, DRAWS = 0.05, 2000
@@ -30,7 +31,7 @@ def share_rejected(merge, p_values):
 
 @pytest.mark.parametrize("merge", BOTH)
 @pytest.mark.parametrize("number", [2, 3, 6])
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99, -0.99])
+@pytest.mark.parametrize("correlation", [slow(0.0), 0.5, slow(0.99), slow(-0.99)])
 def test_the_error_is_kept_under_dependence(merge, number, correlation):
     p_values = correlated(number, correlation, np.random.default_rng([number, int(100 * correlation) % 1000]))
     share = share_rejected(merge, p_values)

@@ -125,6 +125,7 @@ def test_duci_finds_the_share(share: float, dose: float):
     assert entry.low - 0.02 <= share <= entry.high + 0.02
 
 
+@pytest.mark.slow
 def test_intervals_of_duci_cover_and_grow_with_clusters():
     inside = [(item := by_duci(0.5, 1.0, seed)[1.0]).low <= 0.5 <= item.high for seed in range(60)]
     assert np.mean(inside) >= 0.85

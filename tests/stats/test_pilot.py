@@ -71,6 +71,7 @@ def simulated(rng, *, num_documents, num_seeds, tau=0.02, sigma=0.03, per_docume
     return PilotAudit(controls, num_documents, num_seeds, measured, df, interaction / num_documents, variance, shared)
 
 
+@pytest.mark.slow
 def test_the_sources_of_variance_are_found_again():
     rng = np.random.default_rng(0)
     audits = [simulated(rng, num_documents=size, num_seeds=seeds) for size, seeds in ((100, 2), (500, 3)) * 600]
@@ -96,6 +97,7 @@ def test_what_models_share_of_the_documents():
     assert shared_part(np.zeros((2, 5)), 0.0) == 0
 
 
+@pytest.mark.slow
 def test_seeds_that_differ_by_the_documents_alone_differ_less_on_more_of_them():
     """Distilled references whose scores are noise about one value: no seed is better than another."""
     rng = np.random.default_rng(3)

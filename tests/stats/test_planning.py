@@ -74,6 +74,7 @@ def test_error_and_power_are_those_of_simulated_audits(rule, size):
     assert (error, power) == pytest.approx(simulated(PILOT, rule, **size), abs=0.012)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_error_and_power_where_the_target_differs_from_its_controls(rule):
     """Audits drawn one by one; the rule adds a known e = .02 to the spread of its controls. Degrees of freedom of a sum

@@ -17,6 +17,7 @@ def drawn(counts: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.repeat(values, counts.astype(int))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decimals", [0, 1, 8])
 def test_resampled_measures_are_those_of_the_drawn_documents(decimals) -> None:
     """Ties included: each resample against scikit-learn on the documents written out."""

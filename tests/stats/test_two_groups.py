@@ -39,6 +39,7 @@ def test_what_de_cop_calls_auc_is_not_the_area_under_the_curve():
     assert found.threshold == 0.7
 
 
+@pytest.mark.slow
 def test_both_figures_of_a_resample_are_scikit_learns():
     """Ten resamples, drawn as the comparison draws them."""
     rng = np.random.default_rng(3)

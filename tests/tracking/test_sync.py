@@ -210,6 +210,7 @@ def test_texts_go_along_only_where_asked_for(outputs, server, call, monkeypatch)
     assert server.settings[-1][1]["log_text"] is True
 
 
+@pytest.mark.slow
 def test_texts_are_those_that_the_user_names(nonmember, ask, tmp_path, server, call, monkeypatch, capfd):
     said = nonmember(*ask())
     assert said.status == 0, said.err
@@ -274,6 +275,7 @@ def test_two_at_once(outputs, call, server):
         call()
 
 
+@pytest.mark.slow
 def test_wandb_itself_offline(outputs, call, monkeypatch):
     """Config, names, numbers, media and state of a finished and a failed run, read back by W&B's own reader."""
     with wandb_without_home(monkeypatch):

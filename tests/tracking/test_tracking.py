@@ -119,6 +119,7 @@ def test_curves_are_named_by_role(tmp_path, role, prefix):
     assert rows(tmp_path)[:-1] == [(f"{prefix}/loss", "7", "0.5")]
 
 
+@pytest.mark.slow
 def test_csv_of_an_audit_has_its_curves_and_its_end_and_no_text(tmp_path):
     audit_with_marked_texts(CsvLogging(), tmp_path)
     names = [name for name, _, _ in rows(tmp_path / "run")]
@@ -138,6 +139,7 @@ def no_home(monkeypatch):
         yield
 
 
+@pytest.mark.slow
 def test_wandb_offline_leaves_ended_runs_without_a_home_and_without_text(tmp_path, no_home):
     logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
     audit_with_marked_texts(logging, tmp_path)
@@ -198,6 +200,7 @@ def test_a_run_has_the_id_of_its_question():
     assert len(others | {ours}) == 4
 
 
+@pytest.mark.slow
 def test_wandb_knows_a_run_by_that_id(tmp_path, no_home):
     logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
     (tmp_path / "run").mkdir()
@@ -263,6 +266,7 @@ def test_curves_go_on_where_training_does(tmp_path):
     assert read_curves(tmp_path / "curves.csv") == [("loss", step, float(step)) for step in range(7)]
 
 
+@pytest.mark.slow
 def test_ids_that_cannot_be_worked_out_are_noted(tmp_path, no_home, monkeypatch):
     """Of failed audits, which leave no key, and of those a W&B sweep gave."""
     logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
@@ -296,6 +300,7 @@ class Stub:
         assert exit_code == 0
 
 
+@pytest.mark.slow
 def test_wandb_sends_texts_where_asked_for(tmp_path, no_home):
     logging = WandbLogging("a-project", "offline", str(tmp_path), log_text=True)
     with logging.start(info(tmp_path)) as tracker:

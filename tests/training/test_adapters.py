@@ -112,6 +112,7 @@ def whole(request, tmp_path_factory):
     return recipe, *tuned(recipe, tmp_path_factory.mktemp("whole"))
 
 
+@pytest.mark.slow
 def test_the_adapter_learns_and_the_model_stays_as_it_is(whole, tmp_path):
     _, model, facts, base = whole
     fresh = tiny.model(1, VOCAB)
@@ -135,6 +136,7 @@ def saved_weights(model, folder) -> dict[str, torch.Tensor]:
     return load_file(folder / "saved" / "adapter_model.safetensors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", ["lora"], indirect=True)
 def test_the_weights_are_in_memory_once(whole):
     _, model, _, base = whole
@@ -145,6 +147,7 @@ def test_the_weights_are_in_memory_once(whole):
     assert {id(item) for item in share_weights(base).parameters()} == {id(item) for item in base.parameters()}
 
 
+@pytest.mark.slow
 def test_it_is_the_plain_loop(tmp_path):
     """LoRA without dropout against peft in a loop of a few lines, with AdamW and its schedule written out."""
     recipe = tuning(replace(LORA, dropout=0.0), weight_decay=0.1, drop_last=True)
@@ -167,6 +170,7 @@ def test_it_is_the_plain_loop(tmp_path):
     tiny.assert_equal_weights(adapter_of(model), adapter_of(expected), atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [slow("lora"), "adalora"])  # what IA3 loses is what LoRA loses
 def test_however_a_step_is_divided(tmp_path, kind):
     adapter = replace(ADAPTERS[kind], dropout=0.0)
@@ -184,6 +188,7 @@ def test_gradient_checkpointing_changes_nothing(tmp_path):
     tiny.assert_equal_weights(adapter_of(item), adapter_of(other), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", ["lora"], indirect=True)
 def test_first_weights_and_dropout_come_from_the_seed_alone(whole, tmp_path):
     recipe, item, *_ = whole
@@ -195,6 +200,7 @@ def test_first_weights_and_dropout_come_from_the_seed_alone(whole, tmp_path):
     tiny.assert_equal_weights(adapter_of(item), adapter_of(tuned(recipe, tmp_path)[0]))
 
 
+@pytest.mark.slow
 @mostly_adalora
 def test_beside_a_bfloat16_model_an_adapter_is_float32(tmp_path, kind):
     base = tiny.model(1, VOCAB).to(torch.bfloat16)
@@ -233,6 +239,7 @@ def test_plain_gradient_descent(tmp_path):
 # AdaLoRA ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_adalora_cuts_its_ranks_to_the_budget(tmp_path):
     ranks = []
 
@@ -262,6 +269,7 @@ def test_adalora_needs_steps_to_cut_in(tmp_path):
 
 
 # Three micro-batches of at most two to a step: within a step, after the last, after one (both also in test_resume.py).
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("whole", "stop_after"),
     [
@@ -285,6 +293,7 @@ def test_goes_on_to_the_last_bit(whole, tmp_path, stop_after):
     tiny.assert_equal_weights(tiny.weights(base), tiny.weights(tiny.model(1, VOCAB)))
 
 
+@pytest.mark.slow
 def test_what_is_saved_is_small_and_comes_back(whole, tmp_path):
     _, model, _, base = whole
     save_adapter(model, tmp_path / "saved")
@@ -338,6 +347,7 @@ def test_a_model_without_the_named_modules(tmp_path, adapter):
     assert torch.equal(logits(base), logits(tiny.model(1, VOCAB)))
 
 
+@pytest.mark.slow
 def test_documents_longer_than_the_model_reads(tmp_path):
     with pytest.raises(ValueError, match=r"has 200 tokens, and the model reads at most 128. Lower max_tokens"):
         tuned(tuning(max_tokens=1024), tmp_path, documents=[*DOCUMENTS, [1] * 200])
@@ -349,6 +359,7 @@ def test_a_trainer_that_would_change_the_model_for_good(tmp_path):
         tuned(tuning(), tmp_path, precision="bf16-true")
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_numbers_are_never_an_adapter(tmp_path):
     with pytest.raises(ValueError, match="no longer finite"):
         tuned(tuning(learning_rate=1e30, gradient_clip=None), tmp_path)
@@ -465,6 +476,7 @@ def observed(shop, spec):
     return shop.get(TokenStatistics(spec, tiny.SUSPECT, view="original", max_tokens=64)).log_prob.tolist()
 
 
+@pytest.mark.slow
 def test_base_and_tuned_come_from_one_model(stocked):
     alone = observed(tiny.builder(stocked), TARGET)
     shutil.rmtree(stocked / "observations")
@@ -488,6 +500,7 @@ def test_base_and_tuned_come_from_one_model(stocked):
     assert fresh.counters.models_trained == 0
 
 
+@pytest.mark.slow
 def test_an_adapter_leaves_memory_with_its_base(stocked):
     shop = tiny.builder(stocked)
     shop.get(TUNED)
@@ -507,6 +520,7 @@ def test_the_entry_is_the_adapter(both_made):
     assert entry.facts["target_modules"] == ["query_key_value"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_tuning_goes_on(stocked, tmp_path):
     other = replace(TUNED, seed=4)
 
@@ -530,6 +544,7 @@ def test_an_interrupted_tuning_goes_on(stocked, tmp_path):
     assert first == second
 
 
+@pytest.mark.slow
 def test_an_adapter_on_an_adapter_is_on_the_merged_model(stocked):
     shop = tiny.builder(stocked)
     further = shop.get(FURTHER)
@@ -540,6 +555,7 @@ def test_an_adapter_on_an_adapter_is_on_the_merged_model(stocked):
     assert all(parameter.requires_grad for parameter in shop.get(distilled).model.parameters())
 
 
+@pytest.mark.slow
 @mostly_adalora
 def test_a_merged_model_needs_no_adapter(stocked, tmp_path, kind):
     shop = tiny.builder(stocked)
@@ -587,6 +603,7 @@ def tune_it(nonmember, make_model, tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_an_adapter_is_exported_alone_or_merged(tune_it, make_model):
     said = tune_it("export=adapter")
     assert (said.status, said.err) == (0, "")
@@ -602,6 +619,7 @@ def test_an_adapter_is_exported_alone_or_merged(tune_it, make_model):
     assert (Path("merged") / "tokenizer.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -642,6 +660,7 @@ def untrained(model_type: str) -> torch.nn.Module:
         return AutoModelForCausalLM.from_config(config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", USUAL)
 def test_usual_modules_are_peft_s_or_those_that_the_model_has(model_type, caplog):
     model = untrained(model_type)

@@ -151,6 +151,7 @@ def spied(how, kind: str, rows_at_a_time: int, upstream=UPSTREAM):
     return (loss.detach(), student.grad, head.weight.grad, head.bias.grad), [head.rows, teacher_head.rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cross_entropy", "distillation", "few shared"])
 @pytest.mark.parametrize("rows_at_a_time", [0, 1, 3, 4, 10, 11, 12])
 def test_gradients_are_those_of_autograd_and_no_logits_are_made_twice(kind, rows_at_a_time):

@@ -180,6 +180,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "number", "steps_left"),
     [("flipped", 1, 2), slow("cut", 1, 2), ("empty", 1, 2), ("flipped", 2, 0)],  # whatever it was, its hash tells
@@ -199,6 +200,7 @@ def test_damaged_points_are_not_gone_on_from(stopped, tmp_path, caplog, what, nu
     assert caplog.text.count("is damaged or belongs to another training") == number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "name"), [(".partial-1", ".resume-3.ckpt"), (".partial-2", None)])
 def test_points_without_checksum_or_of_another_training_are_not_gone_on_from(stopped, tmp_path, caplog, folder, name):
     folder = tmp_path / folder
@@ -220,6 +222,7 @@ def test_points_are_staged_beside_their_place_and_a_full_disk_is_told(tmp_path, 
         trained(RECIPES["distillation"], tmp_path, checkpoint_seconds=0.0, measure_health=False)
 
 
+@pytest.mark.slow
 def test_it_does_not_start_over(stopped, tmp_path):
     source, weights, facts = stopped
     folder = shutil.copytree(source, tmp_path / source.name)
@@ -245,6 +248,7 @@ def test_the_interval_is_kept(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     recipe = RECIPES["distillation"]
     *_, student, teacher = trained(recipe, tmp_path, checkpoint_seconds=0.0)
@@ -255,6 +259,7 @@ def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     assert num_optimized == len(list(student.parameters()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "number", "step"), [(11, 2, 3), slow(5, 15, 1), slow(3, 2, 1), slow(6, 15, 2)])
 def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, place, number, step):
     """Also within a step, after some of its micro-batches, with dropout; and twice."""
@@ -278,6 +283,7 @@ def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, pla
     assert facts_again == facts
 
 
+@pytest.mark.slow
 def test_a_signal_before_the_first_step_or_in_a_health_pass(uninterrupted, tmp_path):
     recipe, weights, *_ = uninterrupted
     end = ended_by_signal(recipe, tmp_path, SignalAt(2))

@@ -90,6 +90,7 @@ def reference(folder: Path, epoch: int) -> list[tuple[int, ...]]:
     return shuffled
 
 
+@pytest.mark.slow
 def test_packing_and_shuffling_are_the_reference_in_every_epoch(tmp_path):
     _, item = loader(tmp_path, epochs=2)
     expected = [*reference(tmp_path, 0), *reference(tmp_path, 1)]
@@ -111,12 +112,14 @@ def test_every_document_is_read_as_often_as_it_is_said_to_be(tmp_path):
     assert sum((expected - found).values()) <= 2  # at most a sequence is dropped
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker processes")
 @pytest.mark.parametrize("num_workers", [slow(1), 2, slow(3)])
 def test_workers_change_nothing(tmp_path, num_workers):
     assert rows(loader(tmp_path, num_workers=num_workers)[1]) == reference(tmp_path, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_processes_share_the_rows_of_every_step(tmp_path, world_size):
     parts = [list(loader(tmp_path, micro_batch_size=4, rank=(rank, world_size))[1]) for rank in range(world_size)]
@@ -125,6 +128,7 @@ def test_processes_share_the_rows_of_every_step(tmp_path, world_size):
     assert together == Counter(reference(tmp_path, 0))
 
 
+@pytest.mark.slow
 def test_going_on_from_any_micro_batch_in_the_middle_of_a_shard(tmp_path):
     _, item = loader(tmp_path, epochs=2)
     batches = list(item)
@@ -196,6 +200,7 @@ def test_two_processes_train_as_one(tmp_path):
     tiny.assert_equal_weights(*(weights(tmp_path, name, PLAIN) for name in ("one", "two")), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_interrupted_and_started_again_it_has_the_very_weights(tmp_path, monkeypatch):
     class Stop(Exception):
         pass
@@ -238,6 +243,7 @@ def runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_workers_of_a_killed_training_end(tmp_path):
     """One that waited for room in a pipe would wait for ever: nobody reads it any more."""
     with (tmp_path / "workers").open("w") as told:  # a pipe would stay open as long as they live

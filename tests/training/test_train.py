@@ -115,6 +115,7 @@ def test_gradient_ascent_is_the_plain_loop_uphill(tmp_path):
         torch.testing.assert_close(risen[name] - base[name], base[name] - fallen[name], atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_size", [1, 3, slow(64)])  # undivided: test_without_clipping
 def test_pretraining_is_the_plain_loop_however_divided(tmp_path, micro_batch_size):
     recipe = tiny.pretraining(10, **RECIPE)
@@ -126,6 +127,7 @@ def test_pretraining_is_the_plain_loop_however_divided(tmp_path, micro_batch_siz
     assert facts["num_sequences"] == len(sequences)
 
 
+@pytest.mark.slow
 def test_an_optimizer_and_a_schedule_by_class_are_the_plain_loop_and_part_of_the_key(tmp_path):
     by_class = {
         "optimizer": functools.partial(torch.optim.NAdam, betas=[0.8, 0.9], eps=1e-3),
@@ -153,6 +155,7 @@ def test_an_optimizer_and_a_schedule_by_class_are_the_plain_loop_and_part_of_the
     assert hash(recipe) == hash(tiny.pretraining(10, batch_size=4, epochs=2, gradient_clip=None, **by_class))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("divided", [slow({"micro_batch_size": 1}), {"micro_batch_size": 3}])
 def test_curves_are_of_whole_steps_however_divided(tmp_path, divided):
     def curves(folder, **compute):
@@ -172,6 +175,7 @@ def test_curves_are_of_whole_steps_however_divided(tmp_path, divided):
     pandas.testing.assert_series_equal(parts, whole, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_clipping(tmp_path):
     recipe = tiny.pretraining(10, **RECIPE | {"gradient_clip": None})
     student, _ = trained(recipe, tmp_path)
@@ -180,6 +184,7 @@ def test_without_clipping(tmp_path):
     tiny.assert_equal_weights(tiny.weights(student), tiny.weights(expected), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_lambda_0_is_cross_entropy_alone_whoever_teaches(tmp_path):
     recipe = tiny.distillation(lambda_=0.0, **RECIPE)
     item, other = (trained(recipe, tmp_path, teacher=Teacher(tiny.model(seed, VOCAB), ALL))[0] for seed in (2, 3))
@@ -189,6 +194,7 @@ def test_lambda_0_is_cross_entropy_alone_whoever_teaches(tmp_path):
     tiny.assert_equal_weights(tiny.weights(item), tiny.weights(expected), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_padded_vocabularies_are_cut_to_the_shared_ids(tmp_path):
     # The student has 4 rows more than the tokenizer, the teacher 12; the cross-entropy is over all rows.
     recipe = tiny.distillation(lambda_=1.0, tau=2.0, **RECIPE)
@@ -200,6 +206,7 @@ def test_padded_vocabularies_are_cut_to_the_shared_ids(tmp_path):
     assert facts["kl_after"] < facts["kl_before"]
 
 
+@pytest.mark.slow
 def test_health_is_measured_before_and_after_at_temperature_1(tmp_path):
     teacher = tiny.model(2, VOCAB)
     recipe = tiny.distillation(tau=4.0, batch_size=4)
@@ -214,6 +221,7 @@ def test_health_is_measured_before_and_after_at_temperature_1(tmp_path):
     assert not after.training
 
 
+@pytest.mark.slow
 def test_a_number_of_steps_in_place_of_epochs(tmp_path):
     teacher, recipe = Teacher(tiny.model(2, VOCAB), ALL), tiny.distillation(batch_size=4, epochs=2)
     by_epochs, facts = trained(recipe, tmp_path / "epochs", teacher=teacher)
@@ -225,6 +233,7 @@ def test_a_number_of_steps_in_place_of_epochs(tmp_path):
     assert [replace(recipe, num_steps=steps).num_epochs(18) for steps in (1, 4, 5, 46, None)] == [1, 1, 2, 11, 2]
 
 
+@pytest.mark.slow
 def test_leaving_health_out_changes_no_weight(tmp_path):
     recipe, teacher = tiny.distillation(batch_size=4), Teacher(tiny.model(2, VOCAB), ALL)
     with_health, told = trained(recipe, tmp_path / "with", teacher=teacher)
@@ -233,6 +242,7 @@ def test_leaving_health_out_changes_no_weight(tmp_path):
     assert told.keys() - facts.keys() == {"ce_before", "ce_after", "kl_before", "kl_after"}
 
 
+@pytest.mark.slow
 def test_the_teacher_is_read_in_evaluation_mode_and_left_as_it_was(tmp_path):
     dropout = {"hidden_dropout": 0.5, "attention_dropout": 0.5}
     recipe = tiny.distillation(batch_size=4)
@@ -244,6 +254,7 @@ def test_the_teacher_is_read_in_evaluation_mode_and_left_as_it_was(tmp_path):
     tiny.assert_equal_weights(tiny.weights(student), tiny.weights(expected))
 
 
+@pytest.mark.slow
 def test_the_student_trains_with_its_dropout_drawn_from_the_seed(tmp_path):
     recipe = tiny.pretraining(10, **RECIPE)
     runs = []
@@ -256,6 +267,7 @@ def test_the_student_trains_with_its_dropout_drawn_from_the_seed(tmp_path):
         tiny.assert_equal_weights(runs[0], runs[1])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable` is deprecated")
 def test_gradient_checkpointing_changes_nothing(tmp_path):
     recipe = tiny.pretraining(10, **RECIPE)
@@ -263,6 +275,7 @@ def test_gradient_checkpointing_changes_nothing(tmp_path):
     tiny.assert_equal_weights(tiny.weights(plain), tiny.weights(checkpointed), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_documents_of_one_token_are_not_distilled_from_and_long_ones_cut(tmp_path):
     documents = [[5], [], *DOCUMENTS, list(range(30))]
     recipe = tiny.distillation(max_tokens=10, batch_size=4)
@@ -289,6 +302,7 @@ def test_weights_that_are_no_numbers_are_never_a_model(tmp_path):
         trained(tiny.pretraining(10, learning_rate=1e30, gradient_clip=None), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [{"limit_train_batches": 2}, {"max_steps": 2}])
 def test_a_trainer_that_stops_early_is_no_interruption(tmp_path, limit):
     make_trainer = tiny.compute().make_trainer
@@ -336,6 +350,7 @@ def test_few_steps_have_a_learning_rate_too(num_steps, warmup):
     assert max(values) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("logits_budget_mib", [slow(16), 1])
 def test_mixed_precision_keeps_float32_weights_and_nearly_the_same_numbers(tmp_path, monkeypatch, logits_budget_mib):
     monkeypatch.setattr(run, "MIB", 1000)
