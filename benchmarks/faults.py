@@ -228,7 +228,7 @@ def _pytest(copy: Path, arguments: Sequence[str], said: Path) -> None:
     # What is compiled with a fault would be taken for the file put back within the same second, if it is as long.
     os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
     sys.path[:0] = [str(copy / "src"), str(copy)]
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--tb=no", "-rfE"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "", "--tb=no", "-rfE"]
     sys.exit(pytest.main([*options, *arguments]))
 
 

@@ -52,6 +52,7 @@ SAME_MODELS = ["smollm_kinds", "gemma", "gemma_short"]  # of other text or anoth
 REAL = ["smollm", "smollm_kinds", "gemma"]
 WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
+AXIS = re.compile(r"\$\{(?:world\.axes)?\.(\w+)\}")  # which another follows
 WORLDS_OF_SWEEP = {  # the others go over the axes of any world
     **dict.fromkeys(("smollm", "smollm_later", "smollm_lora", "smollm_lora_controls"), REAL),
     **{
@@ -342,29 +343,37 @@ def option(group: str, name: str) -> DictConfig:
 
 
 @functools.cache
-def axes_of_world(world: str) -> Any:
-    own = option("world", world)
-    bases = [name.partition("@")[0] for name in own.get("defaults", []) if isinstance(name, str) and name != "_self_"]
-    return OmegaConf.merge(*map(axes_of_world, bases), own.get("axes", {}))
+def axes_of_world(world: str) -> dict[str, Any]:
+    """As they are written, each that follows another with its values."""
+    file = CONF / "world" / f"{world}.yaml"
+    own = plain_yaml(file) if file.is_file() else ROWS["world"][world]
+    names = [name for name in own.get("defaults", []) if isinstance(name, str) and name != "_self_"]
+    axes = {key: values for name in names for key, values in axes_of_world(name.partition("@")[0]).items()}
+    return axes | own.get("axes", {})
 
 
 @functools.cache
-def chain_of(sweep: str) -> list[DictConfig]:
+def chain_of(sweep: str) -> list[dict[str, Any]]:
     """A sweep's file after those it builds on."""
-    own = OmegaConf.load(SWEEPS / f"{sweep}.yaml")
-    return [*(file for name in own.defaults if name in SWEEP_NAMES for file in chain_of(name)), own]
+    own = plain_yaml(SWEEPS / f"{sweep}.yaml")
+    return [*(file for name in own["defaults"] if name in SWEEP_NAMES for file in chain_of(name)), own]
 
 
 @functools.cache
 def axes_of(sweep: str, world: str) -> dict[str, list[str]]:
     """key -> values, as the two files name them."""
-    both = OmegaConf.merge({"world": {"axes": axes_of_world(world)}}, *chain_of(sweep))
-    return {str(key): str(values).replace(" ", "").split(",") for key, values in both.grid.items()}
+    axes = axes_of_world(world)
+
+    def followed(values: str) -> str:
+        return AXIS.sub(lambda axis: followed(str(axes[axis[1]])), values)
+
+    grid = {key: values for file in chain_of(sweep) for key, values in file.get("grid", {}).items()}
+    return {key: followed(str(values)).replace(" ", "").split(",") for key, values in grid.items()}
 
 
 def given_of(sweep: str, world: str) -> list[str]:
     """What a user must give for the data and the first models of a sweep in a world."""
-    defaults = [line for file in chain_of(sweep) for line in OmegaConf.to_container(file.defaults, resolve=False)]
+    defaults = [line for file in chain_of(sweep) for line in file["defaults"]]
     overrides = {group: option for line in defaults if isinstance(line, dict) for group, option in line.items()}
     chosen = [str(overrides.get("override /data", "")).replace("${world}", world)]
     data = [text for option in chosen for text in GIVEN.get(f"data/{option}", [])]
@@ -761,7 +770,7 @@ def test_the_order_test_is_the_papers():
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_ordered_target_reads_the_very_file_that_is_tested(world, number):
     """As often as the world says, in the order the world says; or general text alone."""
-    domain = axes_of_world(world).order_domains.split(",")[number]
+    domain = axes_of("order_chunks", world)["data.domain"][number]
 
     def made(*overrides: str) -> tuple[Any, list[Any]]:
         """The file, and what is read how often."""
