@@ -46,10 +46,27 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
-    cells = usable_outcomes(paths, lambda some: show(some, console=Console(file=io.StringIO())))
+    terminal = Console()
+    page = io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding)
+    shown: Sequence[Cell] | None = None
+
+    def use(some: Sequence[Cell]) -> None:
+        nonlocal shown, page
+        page = io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding)
+        show(
+            some,
+            together=given.together,
+            console=Console(file=page, force_terminal=terminal.is_terminal, width=terminal.width),
+        )
+        shown = some
+
+    cells = usable_outcomes(paths, use)
     problems = [cell.error for cell in cells if isinstance(cell, Failure) and cell.kind == UNUSABLE]
     if len(problems) < len(cells):
-        show(cells, together=given.together)
+        if shown is not cells:
+            use(cells)
+        page.seek(0)
+        sys.stdout.write(page.read())
     if without := num_without_seal(paths):
         sys.stdout.write(f"{without} of {len(paths)} results have {NO_SEAL}.\n")
     if problems:
@@ -130,11 +147,10 @@ def _wrongly(results: Sequence[AuditResult]) -> str:
 def _print(console: Console, group: Group) -> None:
     """As a table as wide as it needs to be; below one another on a terminal that is too narrow for that: nothing is
     ever cut."""
-    table = table_of(group)
-    needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    table, widest = table_of(group), 10_000
     if not console.is_terminal:
-        Console(file=console.file, width=max(needed, console.width)).print(table)
-    elif needed <= console.width:
+        Console(file=console.file, width=widest).print(table)
+    elif Measurement.get(console, console.options.update(max_width=widest), table).maximum <= console.width:
         console.print(table)
     else:
         _print_stacked(console, group)

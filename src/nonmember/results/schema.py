@@ -88,7 +88,7 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 def _mapping(value: object, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise ValueError(wrong(name, "an object of names and values", value))
     return value
 
@@ -96,7 +96,7 @@ def _mapping(value: object, name: str) -> Mapping[str, Any]:
 def _may_be(kind: Any, value: object) -> bool:
     is_object, origin, _ = _parts(kind)
     if is_object or origin is Mapping:
-        return isinstance(value, Mapping)
+        return isinstance(value, dict)
     if origin is tuple:
         return isinstance(value, list)
     if kind is float:
@@ -106,15 +106,16 @@ def _may_be(kind: Any, value: object) -> bool:
 
 def _require_bounded(value: object, name: str) -> None:
     """No number and no text beyond what later arithmetic and tables can take, at any depth."""
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            raise ValueError(f"{name[:80]} must be text of at most {LONGEST_TEXT:,} characters; got {len(value):,}.")
+    elif isinstance(value, dict):
         for key, item in value.items():
             _require_bounded(key, name)
             _require_bounded(item, f"{name}.{key}")
     elif isinstance(value, list):
         for item in value:
             _require_bounded(item, name)
-    elif isinstance(value, str) and len(value) > LONGEST_TEXT:
-        raise ValueError(f"{name[:80]} must be text of at most {LONGEST_TEXT:,} characters; got {len(value):,}.")
     elif (isinstance(value, int) and abs(value) > LARGEST_WHOLE) or (
         isinstance(value, float) and not abs(value) <= LARGEST_NUMBER
     ):
