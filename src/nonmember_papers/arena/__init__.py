@@ -27,15 +27,13 @@ from nonmember.reports.render.blocks import cross_table
 from nonmember_papers.arena import figures
 from nonmember_papers.arena.overview import overview, quoted
 
-NOTHING = "no results for this table yet."
 LIGHT = (1, 2)  # readings at which contestants differ most
 
 
 def at_equal_errors(scope: Scope) -> Filled:
     """The usual error as a figure with its numbers, the others as tables."""
     *strict, usual = (power(scope, error) for error in ERRORS)
-    drawn = () if usual is None else (figures.power(scope, usual),)
-    return Filled(NOTHING, tuple(item for item in strict if item is not None), drawn)
+    return tables(*strict, usual and figures.power(scope, usual))
 
 
 def by_size(scope: Scope) -> Filled:
@@ -58,7 +56,7 @@ def by_size(scope: Scope) -> Filled:
         (EQUAL.format(USUAL), *few, CLUSTERED),
         lambda item, dose: found_cell(item, [dose], USUAL, world),
     )
-    return tables(None) if block is None else Filled(NOTHING, (), (figures.sizes(scope, block, list(entered)),))
+    return tables(block and figures.sizes(scope, block, list(entered)))
 
 
 def by_kind(scope: Scope) -> Filled:
@@ -92,9 +90,8 @@ def costs(scope: Scope) -> Filled:
     planted = doses(contestants(scope))
     dose = next((dose for dose in (LIGHT[-1], *planted) if dose in planted), None)
     beside = None if dose is None else cost_and_power(scope, dose)
-    drawn = () if beside is None or dose is None else (figures.cost_against_power(scope, beside, dose),)
-    block = what_audits_took(scope)
-    return Filled(NOTHING, () if block is None else (block,), drawn)
+    drawn = None if beside is None or dose is None else figures.cost_against_power(scope, beside, dose)
+    return tables(what_audits_took(scope), drawn)
 
 
 def cost_and_power(scope: Scope, dose: int) -> Block | None:

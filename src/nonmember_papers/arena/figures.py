@@ -43,7 +43,7 @@ def coordinates(points: Sequence[Share]) -> tuple[list[float], list[float]]:
     return [x for x, *_ in points], [share for _, share, *_ in points]
 
 
-def power(scope: Scope, block: Block) -> Figure:
+def power(scope: Scope, block: Block) -> Figure | None:
     """block: of all contestants, a column for each dose."""
     entered = contestants(scope)
     rows, every = {row.name: row for row in block.rows}, doses(entered)
@@ -64,7 +64,7 @@ def power(scope: Scope, block: Block) -> Figure:
     return figure_of("arena", scope.world, block.title, alt, block, (5.8, 4.1), paint)
 
 
-def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure:
+def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure | None:
     """A panel for each dose, over the number of documents. block: a row for each contestant and number."""
     rows = {row.name: row for row in block.rows}
     lines = shown(contestants(scope, SIZES, numbers[-1]))
@@ -89,7 +89,7 @@ def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure:
     return figure_of("arena-sizes", scope.world, block.title, alt, block, (width, height + 0.6), paint)
 
 
-def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure:
+def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure | None:
     """block: of each contestant its tokens, and what it finds. What reads none is a line across."""
     styles = styles_of(shown(contestants(scope)))
     plain = {"marker": ".", "color": QUIET, "alpha": 0.6, "zorder": 1}

@@ -149,7 +149,7 @@ def quoted(scope: Scope) -> Block | None:
             if (item := cells.get(dose)) is None:
                 return no_rate(world)
             is_false = dose == 0 if says == "membership" else dose >= method.excludes
-            return rate_of(item.count, item.of, (item.low, item.high), world, mark=FALSE if is_false else "")
+            return rate_of(item.count, item.of, (item.low, item.high), world, is_false=is_false)
 
         return cell
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
 from nonmember.reports.core.numbers import counted, number_in
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -88,12 +88,12 @@ def having(runs: Iterable[Run], reading: Exposure) -> list[Run]:
     return [run for run in runs if reading_of(run) == reading]
 
 
-def rate(of: Count, world: str, mark: str = "") -> Cell:
+def rate(of: Count, world: str, is_false: bool = False) -> Cell:
     """How many, with the exact interval of the share."""
     if not of.runs:
         return no_rate(world)
     interval = exact_interval(of.found, len(of.runs), 1 - CONFIDENCE)
-    return rate_of(of.found, len(of.runs), interval, world, of.runs, mark, digits=0)
+    return rate_of(of.found, len(of.runs), interval, world, of.runs, is_false, digits=0)
 
 
 # ----------------------------------------------------------------------------------- tables of either half
@@ -117,7 +117,7 @@ def errors(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
         return lambda rule: rate(power(rule, [run for run in runs if size_of(run) == size]), world)
 
     columns: dict[str, Callable[[Rule], Cell]] = {
-        "false clearances": lambda rule: rate(false_clearances(rule, runs), world, FALSE),
+        "false clearances": lambda rule: rate(false_clearances(rule, runs), world, is_false=True),
         **{f"power, {size}": power_of(size) for size in SIZES},
         "invalid": lambda rule: rate(invalid(rule, runs), world),
     }
@@ -137,8 +137,8 @@ def by_reading(half: str, name: str, runs: Sequence[Run], world: str) -> Block |
     """How many targets each rule clears."""
 
     def cell(reading: Exposure, rule: Rule) -> Cell:
-        false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
-        return rate(count(rule, having(runs, reading)), world, FALSE if false else "")
+        is_false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
+        return rate(count(rule, having(runs, reading)), world, is_false)
 
     columns, title = (
         {rule.name: rule for rule in (*FEWER_RULES, FINDS)},
@@ -173,12 +173,12 @@ def by_kind(half: str, name: str, runs: Sequence[Run], world: str) -> Block | No
 
 def by_set(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """False clearances and power of every rule."""
-    kinds = {"false": (false_clearances, FALSE), "power": (power, "")}
+    kinds = {"false": (false_clearances, True), "power": (power, False)}
     columns = {f"{rule.name}: {what}": (rule, *kind) for rule in FEWER_RULES for what, kind in kinds.items()}
 
-    def cell(corpus: str, column: tuple[Rule, Callable[[Rule, Iterable[Run]], Count], str]) -> Cell:
-        rule, counts, mark = column
-        whole = rate(counts(rule, select(runs, corpus=corpus)), world, mark)
+    def cell(corpus: str, column: tuple[Rule, Callable[[Rule, Iterable[Run]], Count], bool]) -> Cell:
+        rule, counts, is_false = column
+        whole = rate(counts(rule, select(runs, corpus=corpus)), world, is_false)
         return Cell(whole.ours[:2], (), "{} of {}")
 
     rows = {corpus: corpus for corpus in sorted({run.question.corpus for run in runs})}
@@ -307,9 +307,9 @@ def rates(scope: Scope) -> Filled:
     world, doses, rules = scope.world, readings(runs_of(scope)), (PRISM, *DECLARED_RULES)
     halves = {half: found for half in HALVES if (found := select(runs_of(scope), half=half))}
     rows = {f"{rule.name}, {half}": (rule, runs) for half, runs in halves.items() for rule in rules}
-    key, title = f"numbers-rates-{formats.slug(world.name)}", "Cleared, by what was read"
+    title = "Cleared, by what was read"
     block = cross_table(
-        key,
+        "",
         world.name,
         title,
         "rule, half",
@@ -365,11 +365,9 @@ def quantiles(scope: Scope) -> Filled:
         )
         return Cell(numbers, (), "{} of {}")
 
-    key, title = f"numbers-quantiles-{formats.slug(world.name)}", "Share of readers' p-values below a level"
+    title = "Share of readers' p-values below a level"
     columns = {f"p < {level:g}": level for level in (0.01, 0.05, 0.1, 0.5)}
-    block = cross_table(key, world.name, title, "test", found, columns, ("share", "of"), cell=cell)
-    if block is None:
-        return figures()
+    block = cross_table("", world.name, title, "test", found, columns, ("share", "of"), cell=cell)
 
     def paint(canvas: Canvas) -> None:
         for index, (axis, ps) in enumerate(zip(panels(canvas, list(found)), found.values(), strict=True)):
@@ -401,11 +399,8 @@ def deltas(scope: Scope) -> Filled:
         deltas, runs = [delta for _, delta in of], [run for run, _ in of]
         return picks(deltas, (0.5, 0.05, 0.95), runs, world.name, formats.signed)
 
-    key, title = f"numbers-deltas-{formats.slug(world.name)}", "Delta less that of controls that read nothing"
-    quantities = ("median", "low", "high")
-    block = cross_table(key, world.name, title, "controls made of", kinds, doses, quantities, cell=cell)
-    if block is None:
-        return figures()
+    title, quantities = "Delta less that of controls that read nothing", ("median", "low", "high")
+    block = cross_table("", world.name, title, "controls made of", kinds, doses, quantities, cell=cell)
 
     def paint(canvas: Canvas) -> None:
         for axis, (name, here) in zip(panels(canvas, list(kinds)), kinds.items(), strict=True):

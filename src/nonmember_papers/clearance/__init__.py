@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
 from nonmember.reports.core.numbers import (
     P_VALUE,
     STATISTIC,
@@ -23,7 +22,7 @@ from nonmember.reports.core.numbers import (
     number_in,
     over_draws,
 )
-from nonmember.reports.core.report import Filled, Glance, figures, tables
+from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.render.blocks import block_of
@@ -161,14 +160,8 @@ def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> Ce
     return Cell(over_draws(runs, scope.world.name, value, form), (), RANGE)
 
 
-def share_of(scope: Scope, runs: Sequence[Run], holds: Holds) -> Cell:
-    return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name)
-
-
-def against_truth(cell: Cell, should_not: bool) -> Cell:
-    """Marked where some were cleared that should not be."""
-    some, *rest = cell.ours
-    return replace(cell, ours=(replace(some, mark=FALSE), *rest)) if should_not and some.value else cell
+def share_of(scope: Scope, runs: Sequence[Run], holds: Holds, is_false: bool = False) -> Cell:
+    return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name, is_false)
 
 
 def spreads(
@@ -193,9 +186,9 @@ def verdicts(scope: Scope) -> Filled:
             spread_of(scope, here, STATISTIC, formats.signed),
             spread_of(scope, here, detail("margin"), formats.signed),
             spread_of(scope, here, P_VALUE, formats.p_value),
-            against_truth(share_of(scope, here, cleared), any(read_so_much(run.result) for run in here)),
+            share_of(scope, here, cleared, any(read_so_much(run.result) for run in here)),
             share_of(scope, here, is_invalid),
-            against_truth(share_of(scope, here, cleared_by_prism), here[0].question.truth == "member"),
+            share_of(scope, here, cleared_by_prism, here[0].question.truth == "member"),
             spread_of(scope, here, detail("share_of_seeds"), two_digits),
         )
         for name, here in by_target(scope).items()
@@ -216,10 +209,9 @@ def margins(scope: Scope) -> Filled:
     }
     readings = readings_of(scope, is_something=False)
     means = {label: mean_of_controls(label) for label in readings}
-    told = spreads(scope, "numbers-deltas", "Mean Delta of the controls", controls, means, formats.signed)
+    told = spreads(scope, "", "Mean Delta of the controls", controls, means, formats.signed)
     block = spreads(scope, "margins", "Margins by reading", controls, bounds, formats.signed)
-    drawn = deltas_figure(scope, told, readings, by_set(scope), controls) if told else None
-    return replace(tables(block), figures=figures(drawn).figures)
+    return tables(block, deltas_figure(scope, told, readings, by_set(scope), controls))
 
 
 def detection(scope: Scope) -> Filled:
@@ -230,13 +222,14 @@ def detection(scope: Scope) -> Filled:
     power = spreads(scope, "power", "Probability of noticing", by_set_of_controls(scope), of_power, two_digits)
     title = "Largest p at this reading and every heavier one"
     largest = spreads(scope, "largest-p", title, by_target(scope), of_p, formats.p_value)
-    drawn = figures(
+    few = scope.runs if len(scope.runs) <= FEW else ()
+    return tables(
+        smallest_doses(scope),
+        largest,
         grid(scope, "power", "What would be noticed", POWER, power, readings),
         grid(scope, "noticed", "What was noticed", NOTICED, noticed(scope, readings), readings),
+        notes=[what_may_be_said(run.result) for run in few],
     )
-    few = scope.runs if len(scope.runs) <= FEW else ()
-    notes = tuple(what_may_be_said(run.result) for run in few)
-    return replace(tables(smallest_doses(scope), largest), figures=drawn.figures, notes=notes)
 
 
 POWER = (
@@ -257,7 +250,7 @@ def noticed(scope: Scope, readings: Mapping[str, Exposure]) -> Block | None:
         values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
         num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
         was_there = any((read := read_by_target(result)) and read.at_least(reading) for result, _ in values)
-        return against_truth(counted(num, len(values), scope.world.name), was_there)
+        return counted(num, len(values), scope.world.name, was_there)
 
     rows = {name: [cell(here, reading) for reading in readings.values()] for name, here in by_target(scope).items()}
     return table(scope, "noticed", "Audits that noticed", "target", readings, rows, ("noticed", "of"))

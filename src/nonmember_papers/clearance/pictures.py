@@ -37,11 +37,11 @@ DARKEST = 0.55  # opacity; what is written in a cell stays readable in either th
 
 def deltas_figure(
     scope: Scope,
-    numbers: Block,
+    numbers: Block | None,
     readings: Mapping[str, Exposure],
     sets: Mapping[str, Sequence[Run]],
     controls: Mapping[str, Sequence[Run]],
-) -> Figure:
+) -> Figure | None:
     """Set by set: controls by what they read, their margins, and the targets where they belong."""
     ranks = {label: index for index, label in enumerate(readings)}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from nonmember.reports.core.grid import FALSE, Block, Cell, dash
+from nonmember.reports.core.grid import Block, Cell, dash
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
@@ -51,8 +51,8 @@ def decided(runs: Sequence[Run]) -> list[Run]:
 def accused(runs: Sequence[Run], world: str) -> Cell:
     if not runs:
         return Cell((dash(world),))
-    mark = "" if dose_of(runs[0]) else FALSE
-    return replace(rate_of(sum(map(found, runs)), len(runs), (), world, runs, mark), template="{} of {}")
+    rate = rate_of(sum(map(found, runs)), len(runs), (), world, runs, is_false=not dose_of(runs[0]))
+    return replace(rate, template="{} of {}")
 
 
 def columns_of(runs: Sequence[Run]) -> dict[str, Callable[[Run], bool]]:

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope
@@ -90,12 +90,12 @@ def questions(planted: Sequence[int]) -> dict[str, Callable[[Group], Cell]]:
         return lambda here: here.where(read(dose)).rate(found)
 
     return {
-        "false clearance, read once or more": lambda here: here.where(is_reader).rate(cleared, FALSE),
-        "false clearance, read once": lambda here: here.where(read(1)).rate(cleared, FALSE),
+        "false clearance, read once or more": lambda here: here.where(is_reader).rate(cleared, is_false=True),
+        "false clearance, read once": lambda here: here.where(read(1)).rate(cleared, is_false=True),
         "power, without related reading": lambda here: here.where(unread(False)).rate(cleared),
         "power, with related reading": lambda here: here.where(unread(True)).rate(cleared),
-        "false membership, without related reading": lambda here: here.where(unread(False)).rate(found, FALSE),
-        "false membership, with related reading": lambda here: here.where(unread(True)).rate(found, FALSE),
+        "false membership, without related reading": lambda here: here.where(unread(False)).rate(found, is_false=True),
+        "false membership, with related reading": lambda here: here.where(unread(True)).rate(found, is_false=True),
         **{f"membership found, read {named(dose)}": membership(dose) for dose in planted},
         "invalid": lambda here: here.rate(invalid),
     }
@@ -144,8 +144,8 @@ def power(scope: Scope) -> Filled:
 
     rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
     columns = {named(dose): dose for dose in planted}
-    key, title = f"numbers-power-{formats.slug(world.name)}", "Verdicts by what was read"
-    block = cross_table(key, world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
+    title = "Verdicts by what was read"
+    block = cross_table("", world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
     if block is None:
         return figures()
 
@@ -229,11 +229,8 @@ def readings(scope: Scope) -> Filled:
         anchors = tuple(run.anchor for run in here)
         return Cell(tuple(Number(formats.decimals(item, 2), item, world.name, anchors) for item in ends), (), RANGE)
 
-    key, columns = f"numbers-readings-{formats.slug(world.name)}", {named(dose): dose for dose in planted}
-    quantities = ("median", "low", "high")
-    block = cross_table(key, world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
-    if block is None:
-        return figures()
+    columns, quantities = {named(dose): dose for dose in planted}, ("median", "low", "high")
+    block = cross_table("", world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
 
     def paint(canvas: Canvas) -> None:
         axis = canvas.subplots()
@@ -328,12 +325,12 @@ def verdicts(
             rows[f"{name}, a part or unknown"] = Group(of_dose[None], every.world)
 
     def clearances(decides: Callable[[Run], bool]) -> Callable[[Group], Cell]:
-        return lambda here: here.rate(decides, FALSE if any(map(read, here.runs)) else "")
+        return lambda here: here.rate(decides, any(map(read, here.runs)))
 
     columns: dict[str, Callable[[Group], Cell]] = {
         "audits": Group.count,
         "not read": clearances(cleared),
-        "read": lambda here: here.rate(found, FALSE if any(read(run) == 0 for run in here.runs) else ""),
+        "read": lambda here: here.rate(found, any(read(run) == 0 for run in here.runs)),
         "no verdict": lambda here: here.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
         "invalid": lambda here: here.where(invalid).count(),
         **{name: clearances(decides) for name, decides in further.items()},

@@ -9,7 +9,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core.documents import read_values
-from nonmember.reports.core.grid import FALSE, Block, Cell
+from nonmember.reports.core.grid import Block, Cell
 from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import (
@@ -44,19 +44,19 @@ ASIDE = "No gate is asked here, so that rates may differ a little from those of 
 Answer = Callable[[Sequence[Reread], str], Cell]  # by audits and world
 
 
-def _rate(is_counted: Callable[[Run], bool], decides: Callable[[Reread], bool], mark: str = "") -> Answer:
+def _rate(is_counted: Callable[[Run], bool], decides: Callable[[Reread], bool], is_false: bool = False) -> Answer:
     def cell(again: Sequence[Reread], world: str) -> Cell:
         here = [item for item in again if is_counted(item.run)]
-        return hits_cell([item.run for item in here], list(map(decides, here)), world, mark)
+        return hits_cell([item.run for item in here], list(map(decides, here)), world, is_false)
 
     return cell
 
 
 RATES = {
     "power": _rate(is_unread, lambda item: item.cleared),
-    "false clearance": _rate(is_reader, lambda item: item.cleared, FALSE),
+    "false clearance": _rate(is_reader, lambda item: item.cleared, is_false=True),
     "false membership, with related reading": _rate(
-        lambda run: is_unread(run) and reads_related(run), lambda item: item.found, FALSE
+        lambda run: is_unread(run) and reads_related(run), lambda item: item.found, is_false=True
     ),
     "within a factor of 1.5": _rate(is_reader, lambda item: near(item.reading.estimate, dose_of(item.run) or 0)),
 }
@@ -171,8 +171,8 @@ def sizes(scope: Scope) -> Filled:
     alt = (
         f"Share of unread sets that are cleared of one reading, with 95% intervals, by the number of documents: {told}."
     )
-    drawn = figure_of("size", world, "Power by number of documents", alt, block, (5.2, 3.2), paint)
-    return figures(replace(drawn, read=read), notes=left)
+    drawn = figure_of("size", world, "Power by number of documents", alt, block, (5.2, 3.2), paint, read)
+    return figures(drawn, notes=left)
 
 
 def _median_cleared(again: Sequence[Reread], world: str) -> Cell:

@@ -18,7 +18,7 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
 from nonmember.reports.core.grid import Block, Cell, Figure, dash
 from nonmember.reports.core.published import PublishedTable, published_tables
-from nonmember.reports.core.report import Filled
+from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import (
     CONFIDENCE,
@@ -123,7 +123,7 @@ def rivals(scope: Scope) -> Filled:
     known = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None]
     meter = {question_of(run): run for run in known if question_of(run) in asked}
     if not meter:
-        return Filled("no results for this table yet.")
+        return tables()
     needs = "planted controls of the base, unread reference, unread third text"
     compared = [Rival(METER, needs, _entries(meter.values(), "dose"), "dose")]
     for method, (name, needs) in METHODS.items():
@@ -135,8 +135,8 @@ def rivals(scope: Scope) -> Filled:
         notes.append(f"{num_alone} pairs of target and set left out, which the dose meter was not asked about.")
     world, every = scope.world.name, _told_apart(compared, scope.world.name)
     blocks = (_overview(compared, world), _on_common_sets(compared, world), _verdicts(compared, world), _clearance())
-    drawn = () if every is None else (replace(_figure(compared, every, scope), read=read),)
-    return Filled("", tuple(block for block in blocks if block is not None), drawn, tuple(notes))
+    drawn = None if every is None else _figure(compared, every, scope, read)
+    return tables(*blocks, drawn, notes=notes)
 
 
 def _doses(compared: Sequence[Rival]) -> list[int]:
@@ -302,7 +302,7 @@ def _clearance() -> Block | None:
 # ------------------------------------------------------------------------------------------------- figure
 
 
-def _figure(compared: Sequence[Rival], block: Block, scope: Scope) -> Figure:
+def _figure(compared: Sequence[Rival], block: Block, scope: Scope, read: Mapping[str, str]) -> Figure | None:
     """A line per method: what is found of sets read so often, and what is cleared of so many readings. Of the scores
     those with the least and with the most beside them."""
     *_, most = AGAINST
@@ -329,7 +329,7 @@ def _figure(compared: Sequence[Rival], block: Block, scope: Scope) -> Figure:
         "Left: share of sets read so often whose statistic lies above that of all but 5% of the unread ones. Right: "
         "share of unread sets whose statistic lies below that of all but 5% of those read so often."
     )
-    return figure_of("rivals", scope.world, "Told apart at equal errors", alt, block, (6.8, 4.1), paint)
+    return figure_of("rivals", scope.world, "Told apart at equal errors", alt, block, (6.8, 4.1), paint, read)
 
 
 def _style(name: str, index: int) -> dict[str, Any]:

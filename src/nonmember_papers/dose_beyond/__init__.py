@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nonmember.records.exposure import NOT_READ, Exposure
-from nonmember.reports.core.grid import FALSE, Cell
+from nonmember.reports.core.grid import Cell
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
@@ -43,13 +43,13 @@ def parts_of_sets(scope: Scope) -> Filled:
     rows = {_told(item): (Group([run for run in runs if exposure_of(run) == item], world), item) for item in ordered}
     columns: dict[str, Callable[[Group, Exposure], Cell]] = {
         "audits": lambda here, of: here.count(),
-        "not read": lambda here, of: here.rate(cleared, FALSE if of.exposures and of.share == 1 else ""),
-        "read": lambda here, of: here.rate(found, "" if of.exposures else FALSE),
+        "not read": lambda here, of: here.rate(cleared, of.exposures > 0 and of.share == 1),
+        "read": lambda here, of: here.rate(found, not of.exposures),
         "invalid": lambda here, of: here.where(invalid).count(),
         "readings per document": lambda here, of: here.median(lambda run: readings(of)),
         "median estimate": lambda here, of: here.median(estimate_of),
         "interval holds them": lambda here, of: here.rate(lambda run: holds(run, readings(of))),
-        "told to be a part": lambda here, of: here.rate(is_told_a_part, "" if of.share < 1 else FALSE),
+        "told to be a part": lambda here, of: here.rate(is_told_a_part, of.share == 1),
         "its share told": lambda here, of: here.where(is_read).rate(lambda run: tells_share(run, of)),
     }
     notes = (
@@ -170,7 +170,7 @@ def after(scope: Scope) -> Filled:
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     shares, *others = (Group(of_own_base(scope, key), scope.world.name) for key in ("shares", "large", "dilution"))
     yield shares.where(lambda run: (of := exposure_of(run)) is not None and of.share < 1).rate(is_told_a_part)
-    yield from (here.where(is_reader).rate(cleared, FALSE) for here in others)
+    yield from (here.where(is_reader).rate(cleared, is_false=True) for here in others)
 
 
 class DoseBeyondReport(DeclaredReport):

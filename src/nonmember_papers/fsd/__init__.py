@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, PAIR, Block, Cell, Number, Row
 from nonmember.reports.core.numbers import counted, detail, mean_of, number_in
-from nonmember.reports.core.report import Filled, Glance
+from nonmember.reports.core.report import Filled, Glance, figures
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate, Quantity
+from nonmember.reports.declared.facts import with_facts
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.declared.tables import Table
@@ -163,8 +164,7 @@ def by_number(key: str, title: str) -> Callable[[Scope], Filled]:
         runs = scope.of(key)
         first = {(run.domain, run.question.target): run for run in reversed(runs)}
         with_base = replace(scope, runs=(*runs, *map(without_tuning, first.values())))
-        drawn = (plot.figure(with_base) for plot in (auc, tpr))
-        return Filled("no results for this figure yet.", figures=tuple(item for item in drawn if item is not None))
+        return figures(*(plot.figure(with_base) for plot in (auc, tpr)))
 
     return fill
 
@@ -172,13 +172,7 @@ def by_number(key: str, title: str) -> Callable[[Scope], Filled]:
 def without_tuning(run: Run) -> Run:
     """Its scores under the target itself, as those of no unseen documents."""
     scores = {name: {"fsd": score["base"]} for name, score in run.statistics.details.get("scores", {}).items()}
-    return with_details(run, {"num_unseen": 0, "scores": scores})
-
-
-def with_details(run: Run, details: Mapping[str, Any], data: Mapping[str, Any] | None = None) -> Run:
-    statistics = replace(run.statistics, details={**run.statistics.details, **details})
-    question = replace(run.question, data={**run.question.data, **(data or {})})
-    return replace(run, result=replace(run.result, statistics=statistics, question=question))
+    return with_facts(run, {}, {"num_unseen": 0, "scores": scores})
 
 
 # ------------------------------------------------------------------------------------------------ report
@@ -215,7 +209,7 @@ class FsdReport(DeclaredReport):
 
     def scopes(self, runs: Sequence[Run]) -> list[Scope]:
         scopes = super().scopes(runs)
-        return [replace(scope, runs=tuple(with_facts(run, scope) for run in scope.runs)) for scope in scopes]
+        return [replace(scope, runs=tuple(with_text_alone(run, scope) for run in scope.runs)) for scope in scopes]
 
     def first_numbers(self) -> Glance:
         columns = ("FSD above base", "FSD below base", "neither: base not .5", "neither: FSD not .5", "blind > .6")
@@ -226,12 +220,12 @@ def as_scores(table: Table, **changed: Any) -> ScoreTable:
     return ScoreTable(**{item.name: getattr(table, item.name) for item in fields(table)} | changed)
 
 
-def with_facts(run: Run, scope: Scope) -> Run:
+def with_text_alone(run: Run, scope: Scope) -> Run:
     """With the AUC of text alone told as that of a score, and the target with its number of parameters."""
     target = str(run.question.target)
     size = number_in(run.result.health.capability, "target", "num_parameters") or 0
     text_alone = {"base": {"auc": detail("auroc_blind")(run.result)}}
-    return with_details(run, {"text_alone": text_alone}, {"sized": (size, scope.world.targets.get(target, target))})
+    return with_facts(run, {"sized": (size, scope.world.targets.get(target, target))}, {"text_alone": text_alone})
 
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:

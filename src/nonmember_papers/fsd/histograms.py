@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,10 +19,11 @@ from matplotlib.ticker import MaxNLocator
 from nonmember.records import FloatArray
 from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
-from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
+from nonmember.reports.core.grid import Block, Cell, Figure, Number
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
+from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run
 from nonmember_papers.fsd.differences import say_differences
@@ -96,7 +97,7 @@ def histograms(scope: Scope) -> Filled:
     runs = scope.of(KEY)
     sets = by_domain(scope, KEY, one_target(scope, runs)) if runs else {}
     world = scope.world.title
-    drawn: list[Figure] = []
+    drawn: list[Figure | None] = []
     notes: list[str] = []
     why_not: dict[str, list[str]] = defaultdict(list)
     for name, here in sets.items():
@@ -136,7 +137,7 @@ def checked(values: DocumentValues, run: Run) -> DocumentValues:
     return values
 
 
-def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
+def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a class."""
 
     def panel(one: Audited, group: str) -> Panel:
@@ -151,7 +152,7 @@ def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
     )
 
 
-def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
+def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a quantity."""
     ppl, min_k = (scope.names["each"].get(score, score) for score in (PERPLEXITY, MIN_K))
 
@@ -188,7 +189,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
 
 def drawn_from(
     scope: Scope, key: str, title: str, name: str, what: str, audited: Sequence[Audited], rows: Panels
-) -> Figure:
+) -> Figure | None:
     """A row of panels per target, below each other."""
     bins = bins_of(rows)
     wide = len(rows[0])
@@ -208,9 +209,9 @@ def drawn_from(
     alt = f"{what}.{control} The outermost bins also hold what lies beyond them."
     slug = f"{key}-{formats.slug(name)}"
     size = (8.3 if wide > 2 else 5.6, 1.8 * len(rows) + 0.75)
-    block = numbers(scope, slug, name, audited, rows)
-    figure = figure_of(slug, scope.world, f"{title}, {name}", alt, block, size, paint)
-    return replace(figure, read={item.values.path: item.values.sha256 for item in audited})
+    block = numbers(scope, name, audited, rows)
+    read = {item.values.path: item.values.sha256 for item in audited}
+    return figure_of(slug, scope.world, f"{title}, {name}", alt, block, size, paint, read)
 
 
 def bins_of(rows: Panels) -> dict[str, FloatArray]:
@@ -250,26 +251,24 @@ def histogram(axis: Axes, panel: Panel, edges: FloatArray) -> None:
     axis.annotate(panel.inside, (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET)
 
 
-def numbers(scope: Scope, slug: str, name: str, audited: Sequence[Audited], rows: Panels) -> Block:
+def numbers(scope: Scope, name: str, audited: Sequence[Audited], rows: Panels) -> Block | None:
     """Quantiles of every histogram: its bins would be as many columns, and other ones for every quantity."""
     world = scope.world.name
 
-    def row(panel: Panel, series: Series) -> Row:
-        values = series.defined
+    def cells(panel: Panel, values: FloatArray) -> list[Cell]:
         many = Number(formats.count(len(values)), float(len(values)), world, (panel.run,))
         ends = [Number(formats.decimals(end), end, world, (panel.run,)) for end in quantiles(values)]
-        return Row(f"{panel.target}: {panel.name}, {series.name}", tuple(Cell((item,)) for item in (many, *ends)))
+        return [Cell((item,)) for item in (many, *ends)]
 
-    return Block(
-        f"numbers-{slug}-{formats.slug(world)}",
-        world,
-        f"Quantiles of the documents. {scope.world.title}",
-        "shown",
-        ("documents", *QUANTILES),
-        tuple(row(panel, series) for panels in rows for panel in panels for series in panel.series),
-        ("number",),
-        notes=tuple(say_differences({name: [item.run for item in audited]})),
-    )
+    shown = {
+        f"{panel.target}: {panel.name}, {series.name}": cells(panel, series.defined)
+        for panels in rows
+        for panel in panels
+        for series in panel.series
+    }
+    notes, columns = say_differences({name: [item.run for item in audited]}), ("documents", *QUANTILES)
+    title = "Quantiles of the documents"
+    return block_of(scope, "", title, "shown", columns, shown, ["number"], notes, dash_is_missing=False)
 
 
 def quantiles(values: FloatArray) -> list[float]:

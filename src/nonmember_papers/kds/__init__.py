@@ -410,7 +410,7 @@ def drawn(study: Study, rows: Rows, part: str, title: str, *, is_rise: bool = Tr
     shares = list(next(iter(cells.values()), {}))
     block = block_of(
         scope,
-        f"numbers-levels-{part}",
+        "",
         title,
         "set, line",
         [f"{share:g}" for share in shares],

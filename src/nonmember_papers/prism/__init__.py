@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.core import controls, formats
-from nonmember.reports.core.grid import INTERVAL, RANGE, Block, Cell, Figure, Number, Row, dash
+from nonmember.reports.core.grid import INTERVAL, RANGE, Cell, Figure, Number, Row, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Value, field, over_draws, with_interval
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.core.report import Filled, figures, tables
@@ -20,7 +20,7 @@ from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.declared.tables import Table
-from nonmember.reports.render.blocks import filled, published_number, say_medians, say_missing
+from nonmember.reports.render.blocks import block_of, of_figure, published_number
 from nonmember.reports.render.figures import (
     MARKERS,
     Line,
@@ -84,18 +84,11 @@ def sets(scope: Scope) -> Filled:
         texts = beside.get(domains[domain], what) if beside else ()
         return Cell((range_of(of, scope.world.name, counted[what]),), tuple(map(published_number, texts)))
 
-    rows = tuple(Row(name, tuple(cell(domain, *key) for key in columns)) for domain, name in domains.items())
-    block = Block(
-        f"table6-{formats.slug(scope.world.name)}",
-        scope.world.name,
-        scope.world.title,
-        "set",
-        tuple(columns.values()),
-        rows,
-        ("number",),
-    )
+    rows = {name: [cell(domain, *key) for key in columns] for domain, name in domains.items()}
     ran = controls.were_run(scope)
-    whole = filled(block, [say_medians(rows), say_missing(block), "" if ran else controls.not_run(scope)])
+    whole = block_of(scope, "table6", "", "set", columns.values(), rows, ["number"])
+    if whole and not ran:
+        whole = replace(whole, notes=(*whole.notes, controls.not_run(scope)))
     return tables(whole, controls.controls_block(scope, scope.world.domains, "table6") if whole and ran else None)
 
 
@@ -137,23 +130,9 @@ def figure_4b(scope: Scope) -> Figure | None:
     def at(pair: tuple[str, str], domain: str) -> list[Run]:
         return select(runs, reference=pair[0], target=pair[1], domain=domain)
 
-    rows = tuple(
-        Row(
-            names[pair],
-            tuple(Cell(with_interval(at(pair, domain), scope.world.name), (), INTERVAL) for domain in domains),
-        )
-        for pair in ordered
-    )
-    block = block_of(
-        scope,
-        "figure4b",
-        "before → after",
-        tuple(domains.values()),
-        rows,
-        ("Spearman of surprise and change of rank", "lower", "upper"),
-    )
-    if block is None:
-        return None
+    rows = {names[pair]: [interval(scope, at(pair, domain)) for domain in domains] for pair in ordered}
+    quantities = ("Spearman of surprise and change of rank", "lower", "upper")
+    block = of_figure(block_of(scope, "", "", "before → after", domains.values(), rows, quantities))
 
     def paint(canvas: Canvas) -> None:
         axis = None
@@ -206,15 +185,13 @@ def by_lambda_and_tau(scope: Scope) -> Figure | None:
         wanted = {"target": key[0], "domain": key[1], "distillation__lambda_": weight, "distillation__tau": tau}
         return select(runs, **wanted)
 
-    def cell(row: tuple[tuple[Any, Any], float], tau: float) -> Cell:
-        return Cell(with_interval(at(*row, tau), scope.world.name), (), INTERVAL)
-
-    rows = {(key, weight): f"{shown}, lambda = {weight:g}" for key, shown in panels_of.items() for weight in weights}
-    made = tuple(Row(name, tuple(cell(row, tau) for tau in taus)) for row, name in rows.items())
-    columns = tuple(f"tau = {tau:g}" for tau in taus)
-    block = block_of(scope, "lambda_tau", "set, target", columns, made, ("Delta", "lower", "upper"))
-    if block is None:
-        return None
+    rows = {
+        f"{shown}, lambda = {weight:g}": [interval(scope, at(key, weight, tau)) for tau in taus]
+        for key, shown in panels_of.items()
+        for weight in weights
+    }
+    columns, quantities = [f"tau = {tau:g}" for tau in taus], ("Delta", "lower", "upper")
+    block = of_figure(block_of(scope, "", "", "set, target", columns, rows, quantities))
 
     def delta(key: tuple[Any, Any], weight: float, tau: float) -> float:
         return next((v for run in at(key, weight, tau) if (v := run.statistics.value) is not None), math.nan)
@@ -266,10 +243,9 @@ def by_seed(scope: Scope) -> Figure | None:
         )
 
     keys = [(domain, target) for domain in domains for target in targets]
-    rows = tuple(Row(f"{domains[domain]}, {targets[target]}", cells(domain, target)) for domain, target in keys)
-    block = block_of(scope, "seed", "set, target", ("seeds", "Delta", "p"), rows, ("median", "lowest", "highest"))
-    if block is None:
-        return None
+    rows = {f"{domains[domain]}, {targets[target]}": cells(domain, target) for domain, target in keys}
+    columns, quantities = ("seeds", "Delta", "p"), ("median", "lowest", "highest")
+    block = of_figure(block_of(scope, "", "", "set, target", columns, rows, quantities))
 
     def paint(canvas: Canvas) -> None:
         for axis, domain in zip(panels(canvas, tuple(domains.values())), domains, strict=True):
@@ -288,13 +264,8 @@ def by_seed(scope: Scope) -> Figure | None:
     return figure_of("seed", scope.world, "Seeds", alt, block, size_of_panels(len(domains)), paint)
 
 
-def block_of(
-    scope: Scope, key: str, corner: str, columns: tuple[str, ...], rows: tuple[Row, ...], quantities: tuple[str, ...]
-) -> Block | None:
-    rows = tuple(row for row in rows if any(not cell.missing for cell in row.cells))
-    name = f"numbers-{key}-{formats.slug(scope.world.name)}"
-    block = Block(name, scope.world.name, scope.world.title, corner, columns, rows, quantities)
-    return filled(block, [say_medians(rows), say_missing(block)])
+def interval(scope: Scope, runs: Sequence[Run]) -> Cell:
+    return Cell(with_interval(runs, scope.world.name), (), INTERVAL)
 
 
 def not_held_out(runs: Sequence[Run]) -> list[Run]:

@@ -23,6 +23,7 @@ from nonmember.reports.core.grid import (
     Section,
     dash,
 )
+from nonmember.reports.core.numbers import mark
 from nonmember.results.load import Run
 from nonmember_papers.published_margins import figures as pictures
 from nonmember_papers.published_margins.rereading import (
@@ -247,18 +248,18 @@ def _grid(
 def p_cell(cell: Reread, margin: float) -> Cell:
     """p, or the range that the print allows, with a mark for what it means; at margin 0 beside what is printed."""
     printed = (Number(cell.printed, published.number(cell.printed), PUBLISHED),) if margin == 0 else ()
-    mark = mark_of(cell, margin)
+    found = mark_of(cell, margin)
     if printed and cell.z[0] != cell.z[1]:  # the printed p is where the range comes from
-        return Cell((replace(printed[0], mark=mark),))
+        return Cell((replace(printed[0], mark=found),))
     low, high = cell.p_value(margin)
     texts = [formats.p_value(value) for value in (low, high)]
     if low == 0:
-        return Cell((Number(f"≤ {texts[1]}", high, PUBLISHED, mark=mark),))
+        return Cell((Number(f"≤ {texts[1]}", high, PUBLISHED, mark=found),))
     if high < FLOOR:  # a normal tail so far out says no more than the paper's resamples do
-        return Cell((Number(f"< {formats.p_value(FLOOR)}", high, PUBLISHED, mark=mark),), printed)
+        return Cell((Number(f"< {formats.p_value(FLOOR)}", high, PUBLISHED, mark=found),), printed)
     if texts[0] == texts[1]:
-        return Cell((Number(texts[1], high, PUBLISHED, mark=mark),), printed)
-    numbers = (Number(texts[0], low, PUBLISHED), Number(texts[1], high, PUBLISHED, mark=mark))
+        return Cell((Number(texts[1], high, PUBLISHED, mark=found),), printed)
+    numbers = (Number(texts[0], low, PUBLISHED), Number(texts[1], high, PUBLISHED, mark=found))
     return Cell(numbers, (), "{} to {}")
 
 
@@ -266,7 +267,7 @@ def mark_of(cell: Reread, margin: float) -> str:
     cleared = cell.cleared(margin)
     if cleared is None:
         return UNDECIDED
-    return (FALSE if cleared else "") if cell.member else ("" if cleared else MISSED)
+    return mark(cleared, "member" if cell.member else "non_member", "non_membership")
 
 
 def counted(found: Count) -> Cell:

@@ -94,11 +94,12 @@ def with_interval(runs: Sequence[Run], world: str) -> tuple[Number, ...]:
     return tuple(number(runs, world, value, formats.signed) for value in (STATISTIC, LOW, HIGH))
 
 
-def counted(num: int, of: int, world: str) -> Cell:
-    """3 of 9; a dash of none."""
+def counted(num: int, of: int, world: str, is_false: bool = False) -> Cell:
+    """3 of 9, marked where anything was counted that is false; a dash of none."""
     if not of:
         return Cell((dash(world),))
-    return Cell(tuple(Number(str(item), float(item), world) for item in (num, of)), (), "{} of {}")
+    first = Number(str(num), float(num), world, mark=FALSE if is_false and num else "")
+    return Cell((first, Number(str(of), float(of), world)), (), "{} of {}")
 
 
 def mean_of(cells: Sequence[Cell], world: str) -> Cell:

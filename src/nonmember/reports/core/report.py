@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from nonmember.reports.core.grid import MARKS, Block, Cell, Document, Figure, Number, Row, Section
@@ -28,13 +29,15 @@ class Filled:
         return self.notes if found else (f"{world}: {self.nothing}",)
 
 
-def tables(*found: Block | None, nothing: str = "no results for this table yet.") -> Filled:
-    return Filled(nothing, blocks=tuple(block for block in found if block is not None))
+def tables(
+    *found: Block | Figure | None, nothing: str = "no results for this table yet.", notes: Sequence[str] = ()
+) -> Filled:
+    """Those that there are."""
+    blocks = tuple(item for item in found if isinstance(item, Block))
+    return Filled(nothing, blocks, tuple(item for item in found if isinstance(item, Figure)), tuple(notes))
 
 
-def figures(*found: Figure | None, notes: Sequence[str] = ()) -> Filled:
-    shown = tuple(figure for figure in found if figure is not None)
-    return Filled("no results for this figure yet.", figures=shown, notes=tuple(notes))
+figures = partial(tables, nothing="no results for this figure yet.")
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from nonmember.reports.core.grid import Block, Figure
+from nonmember.reports.core.grid import Figure
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.tables import Names, Table
-from nonmember.reports.render.blocks import filled, say_medians, say_missing
+from nonmember.reports.render.blocks import of_figure
 from nonmember.reports.render.figures import (
     MARKERS,
     QUIET,
@@ -99,7 +99,7 @@ class Plot:
 
     def figure(self, scope: Scope) -> Figure | None:
         """Of one world; None where no result fills any of it."""
-        if (block := self._block(scope)) is None:
+        if (block := of_figure(self.table.block(scope))) is None:
             return None
         runs = self.table.runs(scope)
         labels = self.table.labels(self.table.across(scope), scope, runs)
@@ -119,14 +119,6 @@ class Plot:
         size = size_of_panels(len(groups)) if self.panels else SIZE
         name = "-".join(filter(None, (self.sweep, self.part)))
         return figure_of(name, scope.world, self.title, self.alt, block, size, paint)
-
-    def _block(self, scope: Scope) -> Block | None:
-        """The numbers; rows without any are left out."""
-        if (whole := self.table.block(scope)) is None:
-            return None
-        rows = tuple(row for row in whole.rows if any(not cell.missing for cell in row.cells))
-        block = replace(whole, key=f"numbers-{whole.key}", rows=rows, notes=())
-        return filled(block, [say_medians(rows), say_missing(block)])
 
     def _panels(self, scope: Scope, lines: Mapping[str, Line]) -> dict[str, list[Line]]:
         """Title of a panel -> its lines, each in the colour that it has in all of them."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from nonmember.reports.core.grid import DOUBTED, MARKS, Block, Cell
 from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
-from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
+from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen
@@ -21,7 +21,6 @@ from nonmember.reports.declared.sections import SectionText, read_sections
 from nonmember.reports.declared.tables import Table
 from nonmember.reports.render.blocks import published_block
 
-NO_FIGURE = "no results for this figure yet."
 SECTIONS, PUBLISHED = "sections.md", "published.txt"
 
 
@@ -150,7 +149,7 @@ class DeclaredReport(Report):
         is_filled = bool(ours or plots or special)
 
         def fill(scope: Scope) -> Filled:
-            own = special(scope) if special else tables() if ours else Filled(NO_FIGURE)
+            own = special(scope) if special else tables() if ours else figures()
             blocks = chain.from_iterable(table.blocks(scope) for table in ours)
             drawn = tuple(figure for plot in plots if (figure := plot.figure(scope)) is not None)
             return replace(own, blocks=(*blocks, *own.blocks), figures=(*drawn, *own.figures))

@@ -158,13 +158,13 @@ class Group:
     def count(self) -> Cell:
         return number_cell(str(len(self.runs)), len(self.runs), self.world, self.runs)
 
-    def rate(self, decides: Callable[[Run], bool], mark: str = "") -> Cell:
-        """How many were decided so, with the interval of the share by sets and models; marked where any was."""
-        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, mark)
+    def rate(self, decides: Callable[[Run], bool], is_false: bool = False) -> Cell:
+        """How many were decided so, with the interval of the share by sets and models."""
+        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, is_false)
 
     def verdict(self, decides: Callable[[Run], bool], dose: int) -> Cell:
         """`cleared` or `found`, marked where it is false of targets that read so often."""
-        return self.rate(decides, FALSE if (dose > 0) is (decides is cleared) else "")
+        return self.rate(decides, (dose > 0) is (decides is cleared))
 
     def median(self, value: Callable[[Run], float | None]) -> Cell:
         """In readings."""
@@ -172,7 +172,7 @@ class Group:
         return median_cell(values, self.runs, self.world)
 
 
-def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str = "") -> Cell:
+def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, is_false: bool = False) -> Cell:
     if not runs:
         return no_rate(world)
     share = clustered_share(
@@ -183,14 +183,14 @@ def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str =
         num_resamples=NUM_RESAMPLES,
         rng=np.random.default_rng(SEED),
     )
-    return share_cell(share, runs, world, mark)
+    return share_cell(share, runs, world, is_false)
 
 
-def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, mark: str = "") -> Cell:
+def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, is_false: bool = False) -> Cell:
     """A share of these audits with its interval; the exact one is said beside it."""
     low, high = map(percent, share.exact)
     note = f"{percent(share.share)}; were audits independent: {low} to {high}; {share.num_clusters} sets"
-    return rate_of(round(share.share * len(runs)), len(runs), share.interval, world, runs, mark, note)
+    return rate_of(round(share.share * len(runs)), len(runs), share.interval, world, runs, is_false, note)
 
 
 def rate_of(
@@ -199,14 +199,14 @@ def rate_of(
     interval: Iterable[float | None],
     world: str,
     runs: Sequence[Run] = (),
-    mark: str = "",
+    is_false: bool = False,
     note: str = "",
     digits: int = 1,
 ) -> Cell:
-    """`count of of [low, high]`, marked where something was counted."""
+    """`count of of [low, high]`, marked where anything was counted that is false."""
     anchors = tuple(run.anchor for run in runs)
     ends = (dash(world) if end is None else Number(percent(end, digits), end, world, anchors) for end in interval)
-    first = Number(str(count), float(count), world, anchors, mark=mark if count else "", note=note)
+    first = Number(str(count), float(count), world, anchors, mark=FALSE if is_false and count else "", note=note)
     return Cell((first, Number(str(of), float(of), world, anchors), *ends), (), RATE)
 
 

@@ -13,27 +13,10 @@ from nonmember.reports.core.published import number as value_of
 from nonmember.reports.core.worlds import Scope
 from nonmember.stats.multiplicity import holm
 
-MakeCell = Callable[[str, str], tuple[Number, ...]]
 Truth = Callable[[str, str], tuple[str, ...]]
 LISTED_MISSING = 12
 OfRow = TypeVar("OfRow")
 OfColumn = TypeVar("OfColumn")
-
-
-def rows_of(
-    rows: Mapping[str, str],
-    columns: Mapping[str, str],
-    make: MakeCell,
-    template: str,
-    beside: PublishedTable | None = None,
-) -> tuple[Row, ...]:
-    """rows, columns: key -> printed name. beside: published numbers, found by printed names."""
-
-    def cell(row: str, column: str) -> Cell:
-        texts = beside.get(rows[row], columns[column]) if beside else ()
-        return Cell(make(row, column), tuple(published_number(text) for text in texts), template)
-
-    return tuple(Row(name, tuple(cell(row, column) for column in columns)) for row, name in rows.items())
 
 
 def published_number(text: str, mark: str = "") -> Number:
@@ -73,6 +56,15 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
     return replace(block, notes=tuple(note for note in notes if note))
 
 
+def of_figure(block: Block | None) -> Block | None:
+    """The numbers that a figure shows: rows without any are left out, medians and what is missing are said."""
+    if block is None:
+        return None
+    rows = tuple(row for row in block.rows if any(not cell.missing for cell in row.cells))
+    shown = replace(block, key="", rows=rows)
+    return filled(shown, [say_medians(rows), say_missing(shown)])
+
+
 def block_of(
     scope: Scope,
     key: str,
@@ -88,7 +80,7 @@ def block_of(
     """A table of one world whose cells were computed; None where no result fills any cell.
 
     Args:
-        scope: The world, whose name and title follow on `key` and `title`.
+        scope: The world, whose name and title follow on `key` and `title`; no key: that of the figure it belongs to.
         key, title, corner, columns, quantities: As in `Block`.
         rows: Name -> its cells.
         notes: Said before it is said what is missing.
@@ -96,7 +88,7 @@ def block_of(
     """
     world = scope.world
     block = Block(
-        f"{key}-{formats.slug(world.name)}",
+        f"{key}-{formats.slug(world.name)}" if key else "",
         world.name,
         f"{title}. {world.title}" if title else world.title,
         corner,

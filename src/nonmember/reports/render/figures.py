@@ -9,7 +9,8 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib
@@ -64,14 +65,19 @@ def figure_of(
     world: World,
     title: str,
     alt: str,
-    block: Block,
+    block: Block | None,
     size: tuple[float, float],
     paint: Callable[[Canvas], None],
-) -> Figure:
-    """Drawn, with the table of its numbers."""
+    read: Mapping[str, str] = MappingProxyType({}),
+) -> Figure | None:
+    """Drawn, with the table of its numbers, whose key follows from the figure's where it has none; None without them.
+    read: as of `Figure`."""
+    if block is None:
+        return None
     name = f"{key}-{formats.slug(world.name)}"
     svg, png = draw(name, *size, paint)
-    return Figure(name, world.name, f"{title}, {world.title}", alt, svg, png, block)
+    numbers = replace(block, key=block.key or f"numbers-{name}")
+    return Figure(name, world.name, f"{title}, {world.title}", alt, svg, png, numbers, read)
 
 
 def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]) -> tuple[str, bytes]:
@@ -124,7 +130,7 @@ def panels(canvas: Canvas, titles: Sequence[str], *, sharey: bool = True) -> Ite
 
 def size_of_panels(number: int, height: float = PANEL_HEIGHT) -> tuple[float, float]:
     """Width and height in inches; one panel alone is wider."""
-    if number == 1:
+    if number < 2:
         return 5.2, max(3.1, height)
     columns = min(PANELS_IN_ROW, number)
     return PANEL_WIDTH * columns, height * -(-number // columns) + 0.55
