@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Figure, Number, Row
+from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Figure, Number
+from nonmember.reports.render.blocks import cross_table
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, draw, legend_below
 from nonmember_papers.published_margins.rereading import CRITICAL, Reread, count
 
@@ -101,21 +102,10 @@ def against_margin(
             "table 3, held-out halves": held_out,
         },
     }
-    rows = tuple(
-        Row(f"{kind}, {name}", tuple(_share(cells, margin) for margin in COARSE))
-        for kind, of_kind in lines.items()
-        for name, cells in of_kind.items()
-    )
-    columns = tuple(f"margin {margin:g}" for margin in COARSE)
-    block = Block(
-        "numbers-margins-published",
-        PUBLISHED,
-        "Share of cells cleared",
-        "cells",
-        columns,
-        rows,
-        ("at least", "at most"),
-    )
+    rows = {f"{kind}, {name}": cells for kind, of_kind in lines.items() for name, cells in of_kind.items()}
+    columns, quantities = {f"margin {margin:g}": margin for margin in COARSE}, ("at least", "at most")
+    key, title = "numbers-margins-published", "Share of cells cleared"
+    block = cross_table(key, PUBLISHED, title, "cells", rows, columns, quantities, cell=_share)
 
     def paint(canvas: Canvas) -> None:
         left, right = canvas.subplots(1, 2, sharex=True, sharey=True)

@@ -24,6 +24,7 @@ from nonmember.reports.core.grid import (
     dash,
 )
 from nonmember.reports.core.numbers import mark
+from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
 from nonmember_papers.published_margins import figures as pictures
 from nonmember_papers.published_margins.rereading import (
@@ -94,27 +95,20 @@ class PublishedMargins:
             marks={mark: MEANINGS[mark] for mark in (FALSE, MISSED, UNDECIDED)},
         )
 
-    def glance(self) -> Block:
+    def glance(self) -> Block | None:
         cells = everything()
-        columns = tuple(f"{kind}, {margin:g}" for kind in KINDS for margin in self.margins)
-        rows = tuple(
-            Row(
-                name,
-                tuple(
-                    counted(count([cell for cell in cells if among(cell) and of_kind(cell)], margin))
-                    for of_kind in KINDS.values()
-                    for margin in self.margins
-                ),
-            )
-            for name, among in TABLES.items()
-        )
+        columns = {f"{kind}, {margin:g}": (of, margin) for kind, of in KINDS.items() for margin in self.margins}
+
+        def cell(among: Select, column: tuple[Select, float]) -> Cell:
+            of_kind, margin = column
+            return counted(count([cell for cell in cells if among(cell) and of_kind(cell)], margin))
+
         notes = (
             "How many cells are cleared, by margin. Members: false clearances. Non-members: power. “1 to 2” where the "
             "print does not decide. Table 5 counts its row of reference 1b, which is the same as in table 2.",
         )
-        return Block(
-            "glance", "", "Cleared, by margin", "table", columns, rows, ("at least", "at most", "of"), notes=notes
-        )
+        quantities = ("at least", "at most", "of")
+        return cross_table("glance", "", "Cleared, by margin", "table", TABLES, columns, quantities, notes, cell)
 
     # ------------------------------------------------------------------------------------------- sections
 
