@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, dash
+from nonmember.reports.core.grid import Block, TableCell, dash
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, Group, named, no_rate, number_cell
-from nonmember.reports.planted.contestants import ERRORS, SIZES, Contestant, contestants, doses, numbers, shown
+from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, AuditGroup, named, no_rate, number_cell
+from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers, shown
 from nonmember.reports.planted.tables import (
     AT_A_GLANCE,
     EQUAL,
@@ -98,11 +98,11 @@ def cost_and_power(scope: Scope, dose: int) -> Block | None:
     """What is found of sets read so often, against the tokens that it takes."""
     world = scope.world.name
 
-    def tokens(one: Contestant) -> Cell:
+    def tokens(one: ArenaContestant) -> TableCell:
         cost = one.needs.cost
-        return Cell((dash(world),)) if cost is None else number_cell(f"{cost.tokens:,}", cost.tokens, world)
+        return TableCell((dash(world),)) if cost is None else number_cell(f"{cost.tokens:,}", cost.tokens, world)
 
-    def found(one: Contestant) -> Cell:
+    def found(one: ArenaContestant) -> TableCell:
         return no_rate(world) if one.needs.cost is None else found_cell(one, [dose], USUAL, world)
 
     columns = {"tokens trained and read": tokens, f"found, read {named(dose)}": found}
@@ -114,14 +114,14 @@ def what_audits_took(scope: Scope) -> Block | None:
     world, sizes = scope.world.name, numbers(scope)
     of_size = {number: by_name(contestants(scope, SIZES, number)) for number in sizes}
 
-    def seconds(one: Contestant | None) -> Cell:
+    def seconds(one: ArenaContestant | None) -> TableCell:
         if one is None or one.seconds is None:
-            return Cell((dash(world),))
+            return TableCell((dash(world),))
         return number_cell(formats.decimals(one.seconds, 1), one.seconds, world, one.runs)
 
-    def cell(one: Contestant, column: int | str) -> Cell:
+    def cell(one: ArenaContestant, column: int | str) -> TableCell:
         if column == "audits":
-            return Group(one.runs, world).count()
+            return AuditGroup(one.runs, world).count()
         return seconds(of_size[column].get(one.name) if isinstance(column, int) else one)
 
     columns: dict[str, int | str] = {"audits": "audits", "seconds": "seconds"}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.planted.contestants import READS_NO_MODEL, SIZES, Contestant, contestants, doses, shown
+from nonmember.reports.planted.contestants import READS_NO_MODEL, SIZES, ArenaContestant, contestants, doses, shown
 from nonmember.reports.planted.tables import USUAL
 from nonmember.reports.render.figures import (
     MARKERS,
@@ -30,7 +30,7 @@ from nonmember.reports.render.figures import (
 AXIS = "share of sets found"
 
 
-def styles_of(lines: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
+def styles_of(lines: Sequence[ArenaContestant]) -> dict[str, dict[str, Any]]:
     """By name: a colour and a marker each; what reads no model is grey."""
     coloured = [item.name for item in lines if item.method != READS_NO_MODEL]
     marks = {

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import counted, number_in
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -43,9 +43,9 @@ from nonmember_papers.calibration.rules import (
     PRISM,
     RULES,
     UNTOUCHED,
-    Count,
+    DecisionRule,
     Deviation,
-    Rule,
+    RuleCount,
     count,
     deviation,
     extra_deviation,
@@ -88,7 +88,7 @@ def having(runs: Iterable[Run], reading: Exposure) -> list[Run]:
     return [run for run in runs if reading_of(run) == reading]
 
 
-def rate(of: Count, world: str, is_false: bool = False) -> Cell:
+def rate(of: RuleCount, world: str, is_false: bool = False) -> TableCell:
     """How many, with the exact interval of the share."""
     if not of.runs:
         return no_rate(world)
@@ -113,10 +113,10 @@ def of_halves(block: Callable[[str, str, Sequence[Run], str], Block | None]) -> 
 def errors(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """Per rule: false clearances and power."""
 
-    def power_of(size: str) -> Callable[[Rule], Cell]:
+    def power_of(size: str) -> Callable[[DecisionRule], TableCell]:
         return lambda rule: rate(power(rule, [run for run in runs if size_of(run) == size]), world)
 
-    columns: dict[str, Callable[[Rule], Cell]] = {
+    columns: dict[str, Callable[[DecisionRule], TableCell]] = {
         "false clearances": lambda rule: rate(false_clearances(rule, runs), world, is_false=True),
         **{f"power, {size}": power_of(size) for size in SIZES},
         "invalid": lambda rule: rate(invalid(rule, runs), world),
@@ -136,7 +136,7 @@ def errors(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
 def by_reading(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """How many targets each rule clears."""
 
-    def cell(reading: Exposure, rule: Rule) -> Cell:
+    def cell(reading: Exposure, rule: DecisionRule) -> TableCell:
         is_false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
         return rate(count(rule, having(runs, reading)), world, is_false)
 
@@ -176,10 +176,12 @@ def by_set(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
     kinds = {"false": (false_clearances, True), "power": (power, False)}
     columns = {f"{rule.name}: {what}": (rule, *kind) for rule in FEWER_RULES for what, kind in kinds.items()}
 
-    def cell(corpus: str, column: tuple[Rule, Callable[[Rule, Iterable[Run]], Count], bool]) -> Cell:
+    def cell(
+        corpus: str, column: tuple[DecisionRule, Callable[[DecisionRule, Iterable[Run]], RuleCount], bool]
+    ) -> TableCell:
         rule, counts, is_false = column
         whole = rate(counts(rule, select(runs, corpus=corpus)), world, is_false)
-        return Cell(whole.ours[:2], (), "{} of {}")
+        return TableCell(whole.ours[:2], (), "{} of {}")
 
     rows = {corpus: corpus for corpus in sorted({run.question.corpus for run in runs})}
     title = f"By set. {name.capitalize()}"
@@ -215,11 +217,11 @@ def gates(scope: Scope) -> Filled:
             found += [(run, node)] if isinstance(node, Mapping) else []
         return found
 
-    def fired(gate: str | None, found: Sequence[tuple[Run, Mapping[str, Any]]]) -> Cell:
+    def fired(gate: str | None, found: Sequence[tuple[Run, Mapping[str, Any]]]) -> TableCell:
         """gate: None: any of them."""
         told = [(run, gates) for run, gates in found if gate is None or gate in gates]
         failed = [any(not item["passed"] for name, item in gates.items() if gate in (None, name)) for _, gates in told]
-        return rate(Count(sum(failed), [run for run, _ in told]), world)
+        return rate(RuleCount(sum(failed), [run for run, _ in told]), world)
 
     sources = {
         "target read nothing": gates_of([run for run in runs if not reading_of(run).exposures]),
@@ -241,12 +243,12 @@ def deviations(scope: Scope) -> Filled:
         if found:
             rows[f"all, {name}"] = found
 
-    def decimals(value: Callable[[Sequence[Deviation]], float], *, signed: bool = False) -> Callable[..., Cell]:
+    def decimals(value: Callable[[Sequence[Deviation]], float], *, signed: bool = False) -> Callable[..., TableCell]:
         return lambda here: number_cell(
             formats.decimals(value(here), signed=signed), value(here), world, [item.run for item in here]
         )
 
-    def number(value: Callable[[Sequence[Deviation]], int]) -> Callable[..., Cell]:
+    def number(value: Callable[[Sequence[Deviation]], int]) -> Callable[..., TableCell]:
         return lambda here: number_cell(str(value(here)), value(here), world, [item.run for item in here])
 
     columns = {
@@ -269,7 +271,7 @@ def seeds(scope: Scope) -> Filled:
     """How much of the variance of Delta is due to distillation seeds."""
     world, runs = scope.world.name, by_clearance(scope)
 
-    def spread(here: Sequence[Run]) -> Cell:
+    def spread(here: Sequence[Run]) -> TableCell:
         shares = [share for run in here if isinstance(share := run.statistics.details.get("share_of_seeds"), float)]
         return picks(shares, (0.5, 0.1, 0.9), here, world, formats.decimals)
 
@@ -285,12 +287,12 @@ def seeds(scope: Scope) -> Filled:
 
 def picks(
     values: Iterable[float], shares: Sequence[float], runs: Sequence[Run], world: str, form: Callable[[float], str]
-) -> Cell:
+) -> TableCell:
     """Of sorted values those at these shares of the way."""
     if not (values := sorted(values)):
-        return Cell((dash(world),) * len(shares), (), RANGE)
+        return TableCell((dash(world),) * len(shares), (), RANGE)
     picked, anchors = [values[int(share * (len(values) - 1))] for share in shares], tuple(run.anchor for run in runs)
-    return Cell(tuple(Number(form(item), item, world, anchors) for item in picked), (), RANGE)
+    return TableCell(tuple(Numeral(form(item), item, world, anchors) for item in picked), (), RANGE)
 
 
 # ------------------------------------------------------------------------------------------------- figures
@@ -356,14 +358,14 @@ def quantiles(scope: Scope) -> Filled:
     exist = {name: [(p, run) for p, run in of if p is not None and math.isfinite(p)] for name, of in pairs.items()}
     found = {name: sorted(of, key=lambda pair: pair[0]) for name, of in exist.items() if of}
 
-    def cell(ps: Sequence[tuple[float, Run]], level: float) -> Cell:
+    def cell(ps: Sequence[tuple[float, Run]], level: float) -> TableCell:
         anchors = tuple(run.anchor for _, run in ps)
         share = sum(p < level for p, _ in ps) / len(ps)
         numbers = (
-            Number(f"{share:.0%}", share, world.name, anchors),
-            Number(str(len(ps)), float(len(ps)), world.name, anchors),
+            Numeral(f"{share:.0%}", share, world.name, anchors),
+            Numeral(str(len(ps)), float(len(ps)), world.name, anchors),
         )
-        return Cell(numbers, (), "{} of {}")
+        return TableCell(numbers, (), "{} of {}")
 
     title = "Share of readers' p-values below a level"
     columns = {f"p < {level:g}": level for level in (0.01, 0.05, 0.1, 0.5)}
@@ -394,7 +396,7 @@ def deltas(scope: Scope) -> Filled:
         if (here := [item for item in points if shares_base(item[0]) is (rule is DECLARED_RULES[1])])
     }
 
-    def cell(here: Sequence[tuple[Run, float]], reading: Exposure) -> Cell:
+    def cell(here: Sequence[tuple[Run, float]], reading: Exposure) -> TableCell:
         of = [(run, delta) for run, delta in here if reading_of(run) == reading]
         deltas, runs = [delta for _, delta in of], [run for run, _ in of]
         return picks(deltas, (0.5, 0.05, 0.95), runs, world.name, formats.signed)
@@ -441,7 +443,7 @@ def beyond_untouched(run: Run) -> float | None:
 # -------------------------------------------------------------------------------------------------- report
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     runs = select(runs_of(scope), half="reported")
     for rule in (PRISM, *DECLARED_RULES):
         for of in (false_clearances(rule, runs), power(rule, runs)):

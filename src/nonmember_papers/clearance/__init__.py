@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
-from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import (
     P_VALUE,
     STATISTIC,
@@ -153,14 +153,14 @@ def readings_of(scope: Scope, *, is_something: bool = True) -> dict[str, Exposur
     return {label: reading for label, reading in ordered if reading.exposures or not is_something}
 
 
-def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> Cell:
+def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> TableCell:
     """The number of the one result, or the median of several with the lowest and the highest."""
     if len(runs) < 2:
-        return Cell((number(runs, scope.world.name, value, form),))
-    return Cell(over_draws(runs, scope.world.name, value, form), (), RANGE)
+        return TableCell((number(runs, scope.world.name, value, form),))
+    return TableCell(over_draws(runs, scope.world.name, value, form), (), RANGE)
 
 
-def share_of(scope: Scope, runs: Sequence[Run], holds: Holds, is_false: bool = False) -> Cell:
+def share_of(scope: Scope, runs: Sequence[Run], holds: Holds, is_false: bool = False) -> TableCell:
     return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name, is_false)
 
 
@@ -245,7 +245,7 @@ NOTICED = (
 def noticed(scope: Scope, readings: Mapping[str, Exposure]) -> Block | None:
     """By target and reading: in how many audits the reading, and every heavier one, was noticed not to be there."""
 
-    def cell(here: Sequence[Run], reading: Exposure) -> Cell:
+    def cell(here: Sequence[Run], reading: Exposure) -> TableCell:
         p = at_reading(reading.label, "p_at_least")
         values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
         num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
@@ -264,12 +264,12 @@ def smallest_doses(scope: Scope) -> Block | None:
         reverse=True,
     )
 
-    def cell(runs: Sequence[Run], share: str) -> Cell:
+    def cell(runs: Sequence[Run], share: str) -> TableCell:
         """The largest over results, none where one has none."""
         found = [number_in(details(run.result)["detection"]["detectable"], share) for run in runs]
         dose = None if None in found else max(item for item in found if item is not None)
         text = "none" if dose is None else f"{dose:g} times"
-        return Cell((Number(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
+        return TableCell((Numeral(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
 
     rows = {name: [cell(here, share) for share in shares] for name, here in by_set_of_controls(scope).items()}
     columns = [f"{share} of the documents" for share in shares]
@@ -283,20 +283,20 @@ def gates(scope: Scope) -> Filled:
         found = details(result)
         return dict((found.get("shams", {}).get(sham, {}) if sham else found).get("gates", {}))
 
-    def failed(name: str, sham: str = "") -> Cell:
+    def failed(name: str, sham: str = "") -> TableCell:
         having = [run for run in scope.runs if name in gates_of(run.result, sham)]
         return share_of(scope, having, lambda result: not gates_of(result, sham)[name]["passed"])
 
-    def row(name: str) -> list[Cell]:
+    def row(name: str) -> list[TableCell]:
         found = [gates_of(run.result)[name] for run in scope.runs if name in gates_of(run.result)]
         bounds = sorted({item["bound"] for item in found})
         text = f"{'<' if found[0]['upper'] else '>'} {' or '.join(map(two_digits, bounds))}"
         having = [run for run in scope.runs if name in gates_of(run.result)]
         value = spread_of(scope, having, detail("gates", name, "value"), formats.decimals)
-        bound = Cell((Number(text, bounds[0], scope.world.name),))
+        bound = TableCell((Numeral(text, bounds[0], scope.world.name),))
         return [bound, value, failed(name), *(failed(name, sham) for sham in SHAMS)]
 
-    def refused(sham: str) -> Cell:
+    def refused(sham: str) -> TableCell:
         having = [run for run in scope.runs if sham in details(run.result).get("shams", {})]
         return share_of(scope, having, lambda result: bool(details(result)["shams"][sham]["refused"]))
 
@@ -317,22 +317,22 @@ def together(scope: Scope) -> Filled:
     anchors = {id(run.result): run.anchor for run in scope.runs}
     sets = tuple(dict.fromkeys(name for family in found for name in family.sets))
 
-    def number_of(p: float, results: Sequence[AuditResult]) -> Number:
-        return Number(formats.p_value(p), p, world, tuple(anchors[id(result)] for result in results))
+    def number_of(p: float, results: Sequence[AuditResult]) -> Numeral:
+        return Numeral(formats.p_value(p), p, world, tuple(anchors[id(result)] for result in results))
 
-    def summary(family: Family) -> tuple[Cell, ...]:
+    def summary(family: SetFamily) -> tuple[TableCell, ...]:
         largest = number_of(family.largest, [result for item in family.sets.values() for result in item.results])
-        allowed = Number("yes" if family.all_together else "no", float(family.all_together), world)
+        allowed = Numeral("yes" if family.all_together else "no", float(family.all_together), world)
         return (
             counted(len(family.each), len(family.sets), world),
-            Cell((largest, allowed), (), "{} ({})"),
+            TableCell((largest, allowed), (), "{} ({})"),
             counted(len(family.screened), len(family.sets), world),
         )
 
-    def each(family: Family, name: str) -> Cell:
+    def each(family: SetFamily, name: str) -> TableCell:
         if (item := family.sets.get(name)) is None:
-            return Cell((dash(world),))
-        return Cell(tuple(number_of(p, item.results) for p in (item.p, item.holm, item.bh)), (), "{} / {} / {}")
+            return TableCell((dash(world),))
+        return TableCell(tuple(number_of(p, item.results) for p in (item.p, item.holm, item.bh)), (), "{} / {} / {}")
 
     columns = ("each (Holm)", "all of them: largest p (allowed)", "screening (Benjamini–Hochberg)")
     names = {family.name(found): family for family in found}
@@ -378,7 +378,7 @@ COLUMNS: dict[str, tuple[Holds, Holds]] = {
 }
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     for among, holds in COLUMNS.values():
         yield share_of(scope, [run for run in scope.runs if among(run.result)], holds)
 

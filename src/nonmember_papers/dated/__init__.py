@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from nonmember.reports.core.grid import Block, Cell, dash
+from nonmember.reports.core.grid import Block, TableCell, dash
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
@@ -48,9 +48,9 @@ def decided(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.verdict.decision != "score_only"]
 
 
-def accused(runs: Sequence[Run], world: str) -> Cell:
+def accused(runs: Sequence[Run], world: str) -> TableCell:
     if not runs:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     rate = rate_of(sum(map(found, runs)), len(runs), (), world, runs, is_false=not dose_of(runs[0]))
     return replace(rate, template="{} of {}")
 
@@ -68,7 +68,7 @@ def is_of(dose: int, against: str, run: Run) -> bool:
     return run.get("against") == against and (dose_of(run) == dose or run.question.method == READS_NO_MODEL)
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     for was_read in (False, True):
         yield accused([run for run in decided(scope.of("dated")) if bool(dose_of(run)) is was_read], scope.world.name)
 

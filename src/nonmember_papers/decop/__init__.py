@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Cell, Figure
+from nonmember.reports.core.grid import Figure, TableCell
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.published import PAPERS, PublishedTable, published_tables
 from nonmember.reports.core.report import Filled, tables
@@ -20,7 +20,7 @@ from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.facts import with_facts
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.tables import Table
+from nonmember.reports.declared.tables import TableSpec
 from nonmember.reports.planted.audits import number_cell
 from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below, panels, size_of_panels
@@ -42,7 +42,7 @@ CURVE = (
     "a panel per target."
 )
 
-Rows = Mapping[str, Sequence[Cell]]
+Rows = Mapping[str, Sequence[TableCell]]
 Shares = Mapping[str, Sequence[float]]  # group -> share of right answers of each work
 Paint = Callable[[Axes, Shares], None]
 
@@ -95,7 +95,7 @@ def of_works(scope: Scope) -> Filled:
         name: {group: run.get("details.works")[group]["accuracy"] for group in GROUPS} for name, run in found.items()
     }
 
-    def cells(run: Run, values: Sequence[float]) -> list[Cell]:
+    def cells(run: Run, values: Sequence[float]) -> list[TableCell]:
         return [number_cell(formats.decimals(value), value, scope.world.name, [run]) for value in values]
 
     def drawn(key: str, title: str, alt: str, columns: Sequence[str], rows: Rows, panel: Paint) -> Figure | None:
@@ -240,7 +240,7 @@ class DecopReport(DeclaredReport):
     special: ClassVar = {"books": of_works, "calibration": by_letter}
 
     @cached_property
-    def all_tables(self) -> list[Table]:
+    def all_tables(self) -> list[TableSpec]:
         beside = decop_beside()
         return [
             replace(table, published=beside) if "best balanced accuracy" in table.columns else table

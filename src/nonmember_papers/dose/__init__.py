@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope
@@ -23,7 +23,7 @@ from nonmember.reports.planted.audits import (
     MUCH_RELATED,
     OWN_BASE,
     QUANTITIES,
-    Group,
+    AuditGroup,
     cleared,
     covered,
     dose_of,
@@ -66,9 +66,9 @@ HALVES = {
 ERROR = 0.05
 
 
-def halves(scope: Scope) -> dict[str, Group]:
+def halves(scope: Scope) -> dict[str, AuditGroup]:
     """Key -> audits of targets of the controls' own base; those that there are."""
-    return {key: Group(runs, scope.world.name) for key in HALVES if (runs := of_own_base(scope, key))}
+    return {key: AuditGroup(runs, scope.world.name) for key in HALVES if (runs := of_own_base(scope, key))}
 
 
 def of_other_bases(scope: Scope) -> list[Run]:
@@ -83,10 +83,10 @@ def unread(related: bool) -> Callable[[Run], bool]:
     return lambda run: is_unread(run) and reads_related(run) is related
 
 
-def questions(planted: Sequence[int]) -> dict[str, Callable[[Group], Cell]]:
+def questions(planted: Sequence[int]) -> dict[str, Callable[[AuditGroup], TableCell]]:
     """What is wrong, and what is found."""
 
-    def membership(dose: int) -> Callable[[Group], Cell]:
+    def membership(dose: int) -> Callable[[AuditGroup], TableCell]:
         return lambda here: here.where(read(dose)).rate(found)
 
     return {
@@ -138,9 +138,9 @@ def power(scope: Scope) -> Filled:
     bases = {name: runs for name, runs in bases.items() if runs}
     planted = doses([run for runs in bases.values() for run in runs])
 
-    def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> Cell:
+    def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> TableCell:
         runs, decides = row
-        return Group(runs, world.name).where(read(dose)).verdict(decides, dose)
+        return AuditGroup(runs, world.name).where(read(dose)).verdict(decides, dose)
 
     rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
     columns = {named(dose): dose for dose in planted}
@@ -176,11 +176,11 @@ def by_dose(scope: Scope) -> Filled:
     return tables(*(_by_dose(key, of.where(lambda run: not invalid(run))) for key, of in halves(scope).items()))
 
 
-def _by_dose(key: str, valid: Group) -> Block | None:
+def _by_dose(key: str, valid: AuditGroup) -> Block | None:
     rows = {named(dose): valid.where(read(dose)) for dose in doses(valid.runs)}
     rows |= {"once or more": valid.where(is_reader), "all": valid.where(lambda run: dose_of(run) is not None)}
-    columns: dict[str, Callable[[Group], Cell]] = {
-        "audits": Group.count,
+    columns: dict[str, Callable[[AuditGroup], TableCell]] = {
+        "audits": AuditGroup.count,
         "median estimate": lambda here: here.median(estimate_of if len(doses(here.runs)) == 1 else no_number),
         f"within a factor of {FACTOR:g}": lambda here: here.where(is_reader).rate(is_near),
         "interval holds it": lambda here: here.rate(covered),
@@ -221,13 +221,14 @@ def readings(scope: Scope) -> Filled:
     kinds = {name: here for name, is_of in KINDS.items() if (here := list(filter(is_of, runs)))}
     planted = doses(runs)
 
-    def middle(here: list[Run], dose: int) -> Cell:
+    def middle(here: list[Run], dose: int) -> TableCell:
         """Median, fifth and ninety-fifth percentile."""
         if not (here := list(filter(read(dose), here))):
-            return Cell((dash(world.name),) * 3, (), RANGE)
+            return TableCell((dash(world.name),) * 3, (), RANGE)
         ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in here], (0.5, 0.05, 0.95)))
         anchors = tuple(run.anchor for run in here)
-        return Cell(tuple(Number(formats.decimals(item, 2), item, world.name, anchors) for item in ends), (), RANGE)
+        numbers = tuple(Numeral(formats.decimals(item, 2), item, world.name, anchors) for item in ends)
+        return TableCell(numbers, (), RANGE)
 
     columns, quantities = {named(dose): dose for dose in planted}, ("median", "low", "high")
     block = cross_table("", world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
@@ -313,22 +314,22 @@ def verdicts(
         read: How often the target has read the set.
         further: Columns of clearances by other rules.
     """
-    rows: dict[str, Group] = {}
+    rows: dict[str, AuditGroup] = {}
     for name, runs in kinds.items():
-        every = Group(runs, scope.world.name)
+        every = AuditGroup(runs, scope.world.name)
         planted = sorted({dose for run in runs if (dose := read(run)) is not None})
         of_dose = {dose: [run for run in runs if read(run) == dose] for dose in (*planted, None)}
-        rows |= {f"{name}, {named(dose)}": Group(of_dose[dose], every.world) for dose in planted}
+        rows |= {f"{name}, {named(dose)}": AuditGroup(of_dose[dose], every.world) for dose in planted}
         if sum(dose > 0 for dose in planted) > 1:
             rows[f"{name}, once or more"] = every.where(lambda run: bool(read(run)))
         if of_dose[None]:
-            rows[f"{name}, a part or unknown"] = Group(of_dose[None], every.world)
+            rows[f"{name}, a part or unknown"] = AuditGroup(of_dose[None], every.world)
 
-    def clearances(decides: Callable[[Run], bool]) -> Callable[[Group], Cell]:
+    def clearances(decides: Callable[[Run], bool]) -> Callable[[AuditGroup], TableCell]:
         return lambda here: here.rate(decides, any(map(read, here.runs)))
 
-    columns: dict[str, Callable[[Group], Cell]] = {
-        "audits": Group.count,
+    columns: dict[str, Callable[[AuditGroup], TableCell]] = {
+        "audits": AuditGroup.count,
         "not read": clearances(cleared),
         "read": lambda here: here.rate(found, any(read(run) == 0 for run in here.runs)),
         "no verdict": lambda here: here.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
@@ -357,8 +358,8 @@ AT_A_GLANCE = (
 )
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    here, asked = Group(of_own_base(scope, "reported"), scope.world.name), questions((1,))
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
+    here, asked = AuditGroup(of_own_base(scope, "reported"), scope.world.name), questions((1,))
     return (asked[name](here) for name in AT_A_GLANCE)
 
 

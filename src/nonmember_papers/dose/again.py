@@ -9,7 +9,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core.documents import read_values
-from nonmember.reports.core.grid import Block, Cell
+from nonmember.reports.core.grid import Block, TableCell
 from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import (
@@ -26,7 +26,7 @@ from nonmember.reports.planted.audits import (
     reads_related,
 )
 from nonmember.reports.planted.rereading import (
-    Reread,
+    RereadAudit,
     measured,
     measured_on,
     panel_between,
@@ -41,11 +41,11 @@ from nonmember.results.load import Run
 SIZES = (50, 100, 200, 500)
 SETS = {"reported": "sets of 100, reported half", "large": "sets of 500"}
 ASIDE = "No gate is asked here, so that rates may differ a little from those of the audits."
-Answer = Callable[[Sequence[Reread], str], Cell]  # by audits and world
+Answer = Callable[[Sequence[RereadAudit], str], TableCell]  # by audits and world
 
 
-def _rate(is_counted: Callable[[Run], bool], decides: Callable[[Reread], bool], is_false: bool = False) -> Answer:
-    def cell(again: Sequence[Reread], world: str) -> Cell:
+def _rate(is_counted: Callable[[Run], bool], decides: Callable[[RereadAudit], bool], is_false: bool = False) -> Answer:
+    def cell(again: Sequence[RereadAudit], world: str) -> TableCell:
         here = [item for item in again if is_counted(item.run)]
         return hits_cell([item.run for item in here], list(map(decides, here)), world, is_false)
 
@@ -77,7 +77,7 @@ def _ablation(scope: Scope, key: str, half: str) -> Block | None:
     names = tuple(name for name in known[0][1].target if all(name in item.target for _, item in known))
     shapes = pooled([run for run, _ in known], names)
 
-    def read(panel: Sequence[str]) -> list[Reread]:
+    def read(panel: Sequence[str]) -> list[RereadAudit]:
         again = (read_again(run, found, panel, shapes.shape(panel, run.domain)) for run, found in known)
         return [item for item in again if item is not None]
 
@@ -119,7 +119,7 @@ def _of_reported(scope: Scope, names: Sequence[str]) -> dict[str, tuple[str, ...
 
 def sizes(scope: Scope) -> Filled:
     """Power and the smallest cleared dose by the number of documents."""
-    again: dict[str, dict[int, list[Reread]]] = {}
+    again: dict[str, dict[int, list[RereadAudit]]] = {}
     read: dict[str, str] = {}
     why_not: Counter[str] = Counter()
     world = scope.world
@@ -175,12 +175,12 @@ def sizes(scope: Scope) -> Filled:
     return figures(drawn, notes=left)
 
 
-def _median_cleared(again: Sequence[Reread], world: str) -> Cell:
+def _median_cleared(again: Sequence[RereadAudit], world: str) -> TableCell:
     unread = [item for item in again if is_unread(item.run)]
     return median_cell([item.cleared_dose for item in unread], [item.run for item in unread], world)
 
 
-def _on_fewer(run: Run, read: dict[str, str], why_not: Counter[str]) -> dict[int, Reread]:
+def _on_fewer(run: Run, read: dict[str, str], why_not: Counter[str]) -> dict[int, RereadAudit]:
     """By number of documents. read: gets the file and its SHA-256.   why_not: is told where there is none."""
     try:
         values = read_values(run)

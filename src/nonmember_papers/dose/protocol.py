@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nonmember.reports.core.grid import Block, Cell
+from nonmember.reports.core.grid import Block, TableCell
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.planted.audits import Group, number_cell, runs_of
+from nonmember.reports.planted.audits import AuditGroup, number_cell, runs_of
 from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
 from nonmember.runtime.files import file_hash
@@ -73,7 +73,7 @@ def counts_of(rows: Mapping[str, Sequence[Run]], known: Protocols, world: str) -
         world,
         "Results and the protocol",
         "sweep",
-        {name: Group(runs, world) for name, runs in rows.items()},
+        {name: AuditGroup(runs, world) for name, runs in rows.items()},
         columns,
         ("count",),
         notes,
@@ -84,7 +84,7 @@ def counts_of(rows: Mapping[str, Sequence[Run]], known: Protocols, world: str) -
 def others_of(every: Sequence[Run], known: Protocols, world: str) -> Block | None:
     """Results with other settings than their protocol's."""
 
-    def cell(run: Run, name: str) -> Cell:
+    def cell(run: Run, name: str) -> TableCell:
         named = named_otherwise(run, known)
         aside = f" (protocol: {named[name]})" if name in named else ""
         return number_cell(f"{setting_of(run, name)}{aside}", None, world, [run])

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nonmember.records.exposure import NOT_READ, Exposure
-from nonmember.reports.core.grid import Cell
+from nonmember.reports.core.grid import TableCell
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.planted.audits import (
     MIXED,
-    Group,
+    AuditGroup,
     cleared,
     dose_of,
     estimate_of,
@@ -40,8 +40,10 @@ def parts_of_sets(scope: Scope) -> Filled:
     world, runs = scope.world.name, runs_of(scope, "shares")
     exposures = {exposure for run in runs if (exposure := exposure_of(run)) is not None}
     ordered = sorted(exposures, key=lambda item: (item.exposures > 0, item))
-    rows = {_told(item): (Group([run for run in runs if exposure_of(run) == item], world), item) for item in ordered}
-    columns: dict[str, Callable[[Group, Exposure], Cell]] = {
+    rows = {
+        _told(item): (AuditGroup([run for run in runs if exposure_of(run) == item], world), item) for item in ordered
+    }
+    columns: dict[str, Callable[[AuditGroup, Exposure], TableCell]] = {
         "audits": lambda here, of: here.count(),
         "not read": lambda here, of: here.rate(cleared, of.exposures > 0 and of.share == 1),
         "read": lambda here, of: here.rate(found, not of.exposures),
@@ -167,8 +169,8 @@ def after(scope: Scope) -> Filled:
 # -------------------------------------------------------------------------------------------------- report
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    shares, *others = (Group(of_own_base(scope, key), scope.world.name) for key in ("shares", "large", "dilution"))
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
+    shares, *others = (AuditGroup(of_own_base(scope, key), scope.world.name) for key in ("shares", "large", "dilution"))
     yield shares.where(lambda run: (of := exposure_of(run)) is not None and of.share < 1).rate(is_told_a_part)
     yield from (here.where(is_reader).rate(cleared, is_false=True) for here in others)
 

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from nonmember.records import FloatArray
 from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
-from nonmember.reports.core.grid import Block, Cell, Figure, Number
+from nonmember.reports.core.grid import Block, Figure, Numeral, TableCell
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
@@ -76,7 +76,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Panel:
+class HistogramPanel:
     """target, name: of its rows in the table.   quantity: on its axis; panels of one quantity have common bins.
     run: the result it is from.   inside: what is written into it.
     """
@@ -89,7 +89,7 @@ class Panel:
     inside: str = ""
 
 
-Panels = Sequence[Sequence[Panel]]  # a row of them per target
+Panels = Sequence[Sequence[HistogramPanel]]  # a row of them per target
 
 
 def histograms(scope: Scope) -> Filled:
@@ -140,11 +140,11 @@ def checked(values: DocumentValues, run: Run) -> DocumentValues:
 def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a class."""
 
-    def panel(one: Audited, group: str) -> Panel:
+    def panel(one: Audited, group: str) -> HistogramPanel:
         before = Series("before tuning", one.perplexity(group), EARLIER)
         after = Series("after", one.perplexity(group, AFTER), LATER)
         name = CLASSES[group]
-        return Panel(one.name, name, "perplexity", one.run.anchor, (before, after), inside=name)
+        return HistogramPanel(one.name, name, "perplexity", one.run.anchor, (before, after), inside=name)
 
     what = f"Perplexity of members and of non-members of {name} before and after tuning on unseen documents"
     return drawn_from(
@@ -156,7 +156,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
     """A panel a quantity."""
     ppl, min_k = (scope.names["each"].get(score, score) for score in (PERPLEXITY, MIN_K))
 
-    def row(one: Audited) -> list[Panel]:
+    def row(one: Audited) -> list[HistogramPanel]:
         quantities = {
             ppl: one.perplexity,
             f"FSD by {ppl}": lambda group: one.fsd(group, PERPLEXITY),
@@ -164,7 +164,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
             f"FSD by {min_k}": lambda group: one.fsd(group, MIN_K),
         }
         return [
-            Panel(
+            HistogramPanel(
                 one.name,
                 quantity,
                 quantity,
@@ -233,7 +233,7 @@ def counted_in(edges: FloatArray, values: FloatArray) -> FloatArray:
     return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].astype(np.float64)
 
 
-def histogram(axis: Axes, panel: Panel, edges: FloatArray) -> None:
+def histogram(axis: Axes, panel: HistogramPanel, edges: FloatArray) -> None:
     for second, series in enumerate(panel.series):
         ink = colour(series.place)
         axis.stairs(
@@ -255,10 +255,10 @@ def numbers(scope: Scope, name: str, audited: Sequence[Audited], rows: Panels) -
     """Quantiles of every histogram: its bins would be as many columns, and other ones for every quantity."""
     world = scope.world.name
 
-    def cells(panel: Panel, values: FloatArray) -> list[Cell]:
-        many = Number(formats.count(len(values)), float(len(values)), world, (panel.run,))
-        ends = [Number(formats.decimals(end), end, world, (panel.run,)) for end in quantiles(values)]
-        return [Cell((item,)) for item in (many, *ends)]
+    def cells(panel: HistogramPanel, values: FloatArray) -> list[TableCell]:
+        many = Numeral(formats.count(len(values)), float(len(values)), world, (panel.run,))
+        ends = [Numeral(formats.decimals(end), end, world, (panel.run,)) for end in quantiles(values)]
+        return [TableCell((item,)) for item in (many, *ends)]
 
     shown = {
         f"{panel.target}: {panel.name}, {series.name}": cells(panel, series.defined)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Cell, Figure
+from nonmember.reports.core.grid import Figure, TableCell
 from nonmember.reports.core.numbers import P_VALUE, number
 from nonmember.reports.core.report import tables
 from nonmember.reports.core.worlds import Scope, by_domain, select
@@ -23,8 +23,8 @@ def uniform(scope: Scope) -> Figure | None:
     runs, world = scope.of("clean"), scope.world
     sets = {name: here for name, here in by_domain(scope, "clean", runs).items() if here}
 
-    def cell(here: Sequence[Run], draw: object) -> Cell:
-        return Cell((number(select(here, draw=draw), world.name, P_VALUE, formats.p_value),))
+    def cell(here: Sequence[Run], draw: object) -> TableCell:
+        return TableCell((number(select(here, draw=draw), world.name, P_VALUE, formats.p_value),))
 
     rows = {
         f"draw {draw}": [cell(here, draw) for here in sets.values()]

@@ -12,18 +12,18 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.core import controls, formats
-from nonmember.reports.core.grid import INTERVAL, RANGE, Cell, Figure, Number, Row, dash
+from nonmember.reports.core.grid import INTERVAL, RANGE, Figure, Numeral, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Value, field, over_draws, with_interval
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.tables import Table
+from nonmember.reports.declared.tables import TableSpec
 from nonmember.reports.render.blocks import block_of, of_figure, published_number
 from nonmember.reports.render.figures import (
     MARKERS,
-    Line,
+    PlotLine,
     colour,
     draw_line,
     figure_of,
@@ -41,7 +41,7 @@ TOKENS = field("num_tokens")
 
 # ------------------------------------------------------------------------------------------------ tables
 
-TESTS = Table(
+TESTS = TableSpec(
     ["method"],
     "domain",
     "{p_value@untouched:tested} / {p_value@member:tested}",
@@ -60,7 +60,7 @@ def tests_of_membership(scope: Scope) -> Filled:
     table = replace(TESTS, published=published_tables(PAPERS / "prism" / "published.txt")["table4"])
     runs = select(table.runs(scope), method="llm_di")
     domains = table.labels(table.across(scope), scope, table.runs(scope))
-    medians = Row(
+    medians = TableRow(
         "LLM-DI, median of its splits", tuple(MEDIANS.cell(select(runs, domain=label), scope) for label in domains)
     )
     return tables(*(replace(block, rows=(*block.rows, medians)) for block in table.blocks(scope)))
@@ -79,10 +79,10 @@ def sets(scope: Scope) -> Filled:
     domains = scope.world.found("domain", select(runs, half=tuple(halves)), "table6")
     beside = published_tables(PAPERS / "prism" / "published.txt")["table6"] if scope.world.published else None
 
-    def cell(domain: str, half: str | None, what: str) -> Cell:
+    def cell(domain: str, half: str | None, what: str) -> TableCell:
         of = select(runs, domain=domain, half=half)
         texts = beside.get(domains[domain], what) if beside else ()
-        return Cell((range_of(of, scope.world.name, counted[what]),), tuple(map(published_number, texts)))
+        return TableCell((range_of(of, scope.world.name, counted[what]),), tuple(map(published_number, texts)))
 
     rows = {name: [cell(domain, *key) for key in columns] for domain, name in domains.items()}
     ran = controls.were_run(scope)
@@ -92,7 +92,7 @@ def sets(scope: Scope) -> Filled:
     return tables(whole, controls.controls_block(scope, scope.world.domains, "table6") if whole and ran else None)
 
 
-def range_of(runs: Sequence[Run], world: str, value: Value) -> Number:
+def range_of(runs: Sequence[Run], world: str, value: Value) -> Numeral:
     """The one count all runs agree on, or the range of what they say."""
     found = sorted({int(v) for run in runs if (v := value(run.result)) is not None})
     if not found:
@@ -100,9 +100,9 @@ def range_of(runs: Sequence[Run], world: str, value: Value) -> Number:
     text = formats.count(found[0]) if len(found) == 1 else f"{formats.count(found[0])} to {formats.count(found[-1])}"
     first = tuple(run.anchor for run in runs if value(run.result) in (found[0], found[-1]))
     if len(found) == 1:
-        return Number(text, float(found[0]), world, first[:1], note=f"alike in {len(runs)} results")
+        return Numeral(text, float(found[0]), world, first[:1], note=f"alike in {len(runs)} results")
     note = f"{len(found)} different counts in {len(runs)} results"
-    return Number(text, float(found[0]), world, (first[0], first[-1]), note=note)
+    return Numeral(text, float(found[0]), world, (first[0], first[-1]), note=note)
 
 
 def documents(result: AuditResult) -> float | None:
@@ -165,7 +165,7 @@ def binned(axis: Axes, result: AuditResult, name: str, index: int) -> None:
             [x for x, _ in points], [y for _, y in points], ".", color=colour(index), alpha=0.22, markersize=3, zorder=1
         )
     if isinstance(bins, list):
-        line = Line(name, tuple((item["x"], item["mean"], item["low"], item["high"]) for item in bins))
+        line = PlotLine(name, tuple((item["x"], item["mean"], item["low"], item["high"]) for item in bins))
         draw_line(axis, line, index, band=True)
 
 
@@ -233,13 +233,13 @@ def by_seed(scope: Scope) -> Figure | None:
     ordered = scope.world.pair() | scope.world.found("target", runs)
     targets = {label: name for label, name in ordered.items() if label in present}
 
-    def cells(domain: str, target: str) -> tuple[Cell, ...]:
+    def cells(domain: str, target: str) -> tuple[TableCell, ...]:
         here = select(runs, domain=domain, target=target)
-        many = Number(formats.count(len(here)), float(len(here)), scope.world.name, tuple(r.anchor for r in here))
+        many = Numeral(formats.count(len(here)), float(len(here)), scope.world.name, tuple(r.anchor for r in here))
         return (
-            Cell((many if here else dash(scope.world.name),)),
-            Cell(over_draws(here, scope.world.name, STATISTIC, formats.signed), (), RANGE),
-            Cell(over_draws(here, scope.world.name, P_VALUE), (), RANGE),
+            TableCell((many if here else dash(scope.world.name),)),
+            TableCell(over_draws(here, scope.world.name, STATISTIC, formats.signed), (), RANGE),
+            TableCell(over_draws(here, scope.world.name, P_VALUE), (), RANGE),
         )
 
     keys = [(domain, target) for domain in domains for target in targets]
@@ -264,8 +264,8 @@ def by_seed(scope: Scope) -> Figure | None:
     return figure_of("seed", scope.world, "Seeds", alt, block, size_of_panels(len(domains)), paint)
 
 
-def interval(scope: Scope, runs: Sequence[Run]) -> Cell:
-    return Cell(with_interval(runs, scope.world.name), (), INTERVAL)
+def interval(scope: Scope, runs: Sequence[Run]) -> TableCell:
+    return TableCell(with_interval(runs, scope.world.name), (), INTERVAL)
 
 
 def not_held_out(runs: Sequence[Run]) -> list[Run]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.report import Glance, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.report import DeclaredReport
@@ -66,13 +66,13 @@ def readings(scope: Scope) -> Block | None:
     world = scope.world.name
     runs = [run for run in runs_of(scope, "arena") if dose_of(run) is not None]
 
-    def cell(domain: str, dose: int) -> Cell:
+    def cell(domain: str, dose: int) -> TableCell:
         run = next(iter(with_dose(select(runs, domain=domain), dose)), None)
         if run is None or estimate_of(run) is None:
-            return Cell((dash(world),) * 3, (), RANGE)
+            return TableCell((dash(world),) * 3, (), RANGE)
         ends = (estimate_of(run), run.statistics.ci_low, run.statistics.ci_high)
-        numbers = (Number(formats.decimals(end, 1), end, world, () if end is None else (run.anchor,)) for end in ends)
-        return Cell(tuple(numbers), (), RANGE)
+        numbers = (Numeral(formats.decimals(end, 1), end, world, () if end is None else (run.anchor,)) for end in ends)
+        return TableCell(tuple(numbers), (), RANGE)
 
     domains = {domain: domain for domain in sorted({run.domain for run in runs})}
     note = "An interval of 95%; an open end is a dash. A dash alone: no result, or no estimate."
@@ -92,10 +92,10 @@ def readings(scope: Scope) -> Block | None:
 # ------------------------------------------------------------------- other settings, and other training
 
 
-def answer(runs: Sequence[Run], world: str, sign: int = 1) -> Cell:
+def answer(runs: Sequence[Run], world: str, sign: int = 1) -> TableCell:
     """The statistic of the first, and its p."""
     if not runs or (value := runs[0].statistics.value) is None:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     run, p = runs[0], runs[0].statistics.p_value
     is_wrong = (cleared(run) and bool(dose_of(run))) or (found(run) and not dose_of(run))
     text = formats.signed(sign * value) + ("" if p is None else f" ({formats.p_value(p)})")
@@ -156,9 +156,9 @@ def asked(scope: Scope) -> Block | None:
         name = f"{run.question.method}, by probabilities of letters" if by_letters else run.question.method
         rows.setdefault(name, []).append(run)
 
-    def cell(runs: Sequence[Run], dose: int) -> Cell:
+    def cell(runs: Sequence[Run], dose: int) -> TableCell:
         if not (here := with_dose(runs, dose)):
-            return Cell((dash(world),))
+            return TableCell((dash(world),))
         run, value = here[0], here[0].statistics.value
         decision = run.verdict.decision.replace("_", " ")
         text = decision if value is None else f"{decision}, {run.statistics.name} {formats.decimals(value)}"

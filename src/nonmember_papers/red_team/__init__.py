@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Cell, Figure, Number, dash
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Figure, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, counted, detail
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -109,7 +109,7 @@ def grid(
     title: str,
     rows: Mapping[str, Sequence[Run]],
     methods: Sequence[str],
-    cell: Callable[[Sequence[Run], str], Cell],
+    cell: Callable[[Sequence[Run], str], TableCell],
     numbers: str,
     note: str,
 ) -> Block | None:
@@ -125,26 +125,26 @@ def grid(
     return block_of(scope, key, title, corner, names, some, (numbers,), [note], dash_is_missing=key != "gates")
 
 
-def word_cell(runs: Sequence[Run], world: str) -> Cell:
+def word_cell(runs: Sequence[Run], world: str) -> TableCell:
     """One word where all sets agree, else each with its number."""
     if not runs:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     found = Counter(outcome(run.result) for run in runs)
     words = [f"{word} {found[word]}" if len(found) > 1 else word for word in COLOUR_OF if found[word]]
     note = "; ".join(f"{run.get('label')}: {outcome(run.result)}" for run in runs)
     anchors = tuple(run.anchor for run in runs)
-    return Cell((Number(", ".join(words), found[FOOLED] / len(runs), world, anchors, note=note),))
+    return TableCell((Numeral(", ".join(words), found[FOOLED] / len(runs), world, anchors, note=note),))
 
 
-def gates_cell(runs: Sequence[Run], world: str) -> Cell:
+def gates_cell(runs: Sequence[Run], world: str) -> TableCell:
     """Which gates stopped an audit, and what its numbers would have said."""
     refused = [run for run in runs if run.verdict.decision == "invalid"]
     if not refused:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     failed = list(dict.fromkeys(gate for run in refused for gate in failed_gates(run.result)))
     without = formats.listed(list(dict.fromkeys(filter(None, (without_gates(run.result) for run in refused)))))
     text = f"{', '.join(failed) or 'too few documents'}; else {without}" if without else ", ".join(failed)
-    return Cell((Number(text, float(len(failed)), world, tuple(run.anchor for run in refused)),))
+    return TableCell((Numeral(text, float(len(failed)), world, tuple(run.anchor for run in refused)),))
 
 
 def gates(scope: Scope) -> Filled:
@@ -157,7 +157,7 @@ def gates(scope: Scope) -> Filled:
 def numbers(scope: Scope) -> Filled:
     """Delta and p of PRISM; Delta, margin and p of clearance. A row per attack and set."""
 
-    def cell(runs: Sequence[Run], template: str) -> Cell:
+    def cell(runs: Sequence[Run], template: str) -> TableCell:
         made = CellTemplate(template).cell(runs, scope)
         words = {outcome(run.result) for run in runs} if template == "{p_value:p}" and not made.missing else {RIGHT}
         mark = MARK_OF[next(word for word in COLOUR_OF if word in words)]
@@ -230,7 +230,7 @@ COUNTED = {
 }
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     attacked = [run for runs in attacks(scope).values() for run in runs if run.get("attack") != "none"]
     for method, truth, word in COUNTED.values():
         of = select(attacked, method=method, truth=truth)

@@ -54,7 +54,7 @@ def most_of(values: FloatArray) -> tuple[float, float]:
     )
 
 
-class Plot:
+class SvgPlot:
     """Axes from x[0] to x[1] and y[0] to y[1]; marks are added one after the other, then `svg` gives the picture."""
 
     def __init__(

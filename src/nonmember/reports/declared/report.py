@@ -9,16 +9,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nonmember.reports.core.grid import DOUBTED, MARKS, Block, Cell
+from nonmember.reports.core.grid import DOUBTED, MARKS, Block, TableCell
 from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
-from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
+from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
-from nonmember.reports.declared.tables import Table
+from nonmember.reports.declared.tables import TableSpec
 from nonmember.reports.render.blocks import published_block
 
 SECTIONS, PUBLISHED = "sections.md", "published.txt"
@@ -50,7 +50,7 @@ class Printed:
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
-    def block(self, key: str, table: PublishedTable, ours: Table | None) -> Block:
+    def block(self, key: str, table: PublishedTable, ours: TableSpec | None) -> Block:
         title = self.title or f"Published: table {key.removeprefix('table')}"
         corner, template = (ours.head, ours.template) if ours else ("", "{}")
         is_marked = self.members or self.truths or self.doubted
@@ -87,8 +87,8 @@ class DeclaredReport(Report):
         folder: Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers
             the name alone.
         methods: Whose results it is about, all others are left out.
-        tables, figures: Name -> fields of `Table` or `Plot`; `sweep` is the name where it is not given. In the order in
-            which they stand in their sections.
+        tables, figures: Name -> fields of `TableSpec` or `Plot`, in the order in which they stand in their sections;
+            `sweep` is the name where it is not given.
         published: Key of a table of published.txt -> fields of `Printed`.
         made_by: Section -> keys of the sweeps that fill it, where not its own.
         glance: Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of
@@ -121,16 +121,16 @@ class DeclaredReport(Report):
         raise ValueError(f"report.folder: there is no {SECTIONS} in {self.folder}.")
 
     @cached_property
-    def all_tables(self) -> list[Table]:
+    def all_tables(self) -> list[TableSpec]:
         known = published_tables(self.path / PUBLISHED)
 
-        def table(name: str, fields: Mapping[str, Any]) -> Table:
+        def table(name: str, fields: Mapping[str, Any]) -> TableSpec:
             keys = fields.get("published", [])
             keys = [keys] if isinstance(keys, str) else keys
             beside = None
             for key in keys:
                 beside = known[key] if beside is None else beside | known[key]
-            return made(Table, f"tables.{name}", {"sweep": name, **fields, "published": beside})
+            return made(TableSpec, f"tables.{name}", {"sweep": name, **fields, "published": beside})
 
         return [table(*item) for item in self.tables.items()]
 
@@ -138,11 +138,11 @@ class DeclaredReport(Report):
     def all_figures(self) -> list[Plot]:
         return [made(Plot, f"figures.{name}", {"sweep": name, **fields}) for name, fields in self.figures.items()]
 
-    def all_parts(self) -> tuple[Part, ...]:
+    def all_parts(self) -> tuple[ReportPart, ...]:
         """As sections.md has them."""
         return tuple(self._part(text) for text in read_sections(self.path / SECTIONS))
 
-    def _part(self, text: SectionText) -> Part:
+    def _part(self, text: SectionText) -> ReportPart:
         ours = [table for table in self.all_tables if (table.section or table.sweep) == text.key]
         plots = [plot for plot in self.all_figures if (plot.section or plot.sweep) == text.key]
         special = self.special.get(text.key)
@@ -154,7 +154,7 @@ class DeclaredReport(Report):
             drawn = tuple(figure for plot in plots if (figure := plot.figure(scope)) is not None)
             return replace(own, blocks=(*blocks, *own.blocks), figures=(*drawn, *own.figures))
 
-        return Part(
+        return ReportPart(
             text.key,
             text.title,
             text.lead,
@@ -180,7 +180,7 @@ class DeclaredReport(Report):
         if not self.glance:
             return None
 
-        def cells(scope: Scope) -> Iterable[Cell]:
+        def cells(scope: Scope) -> Iterable[TableCell]:
             for column in self.glance.values():
                 of = chosen(scope.runs, column["of"], scope)
                 if "cell" in column:

@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
+from nonmember.reports.core.grid import (
+    DOUBTED,
+    FALSE,
+    INVALID,
+    MISSED,
+    PUBLISHED,
+    Block,
+    Numeral,
+    TableCell,
+    TableRow,
+    dash,
+)
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.published import number as value_of
 from nonmember.reports.core.worlds import Scope
@@ -19,11 +30,11 @@ OfRow = TypeVar("OfRow")
 OfColumn = TypeVar("OfColumn")
 
 
-def published_number(text: str, mark: str = "") -> Number:
+def published_number(text: str, mark: str = "") -> Numeral:
     """As printed, with the digits of the paper."""
     text, mark = (text.rstrip("?"), DOUBTED) if text.endswith("?") else (text, mark)
     shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
-    return Number(shown, value_of(text), PUBLISHED, mark=mark)
+    return Numeral(shown, value_of(text), PUBLISHED, mark=mark)
 
 
 def published_block(
@@ -44,8 +55,8 @@ def published_block(
             texts = cells[column]
             given = marks(name, column) if marks and texts else ("",) * len(texts)
             numbers = tuple(published_number(text, item) for text, item in zip(texts, given, strict=True))
-            made.append(Cell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
-        rows.append(Row(name, tuple(made)))
+            made.append(TableCell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
+        rows.append(TableRow(name, tuple(made)))
     return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
 
 
@@ -71,7 +82,7 @@ def block_of(
     title: str,
     corner: str,
     columns: Iterable[str],
-    rows: Mapping[str, Iterable[Cell]],
+    rows: Mapping[str, Iterable[TableCell]],
     quantities: Sequence[str],
     notes: Iterable[str] = (),
     *,
@@ -93,7 +104,7 @@ def block_of(
         f"{title}. {world.title}" if title else world.title,
         corner,
         tuple(columns),
-        tuple(Row(name, tuple(cells)) for name, cells in rows.items()),
+        tuple(TableRow(name, tuple(cells)) for name, cells in rows.items()),
         tuple(quantities),
     )
     return filled(block, [*notes, say_missing(block) if dash_is_missing else ""])
@@ -108,24 +119,24 @@ def cross_table(
     columns: Mapping[str, OfColumn],
     quantities: Sequence[str],
     notes: Iterable[str] = (),
-    cell: Callable[[OfRow, OfColumn], Cell] | None = None,
+    cell: Callable[[OfRow, OfColumn], TableCell] | None = None,
 ) -> Block | None:
     """A row and a column for each name; None where no result fills any cell. cell: where columns are not what makes a
     cell of a row."""
 
-    def make(row: Any, column: Any) -> Cell:
+    def make(row: Any, column: Any) -> TableCell:
         return cell(row, column) if cell else column(row)
 
-    made = tuple(Row(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
+    made = tuple(TableRow(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
     return filled(Block(key, world, title, corner, tuple(columns), made, tuple(quantities)), notes)
 
 
-def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
+def adjusted(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     """Holm-adjusted values beside all p-values of ours in these rows, as one family."""
     family = [number.value for number in _ours(rows) if number.value is not None]
     values = iter(holm(family))
 
-    def with_adjusted(number: Number) -> Number:
+    def with_adjusted(number: Numeral) -> Numeral:
         return number if number.value is None else replace(number, adjusted=formats.p_value(next(values)))
 
     return tuple(
@@ -134,7 +145,7 @@ def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
     )
 
 
-def _ours(rows: Sequence[Row]) -> Iterator[Number]:
+def _ours(rows: Sequence[TableRow]) -> Iterator[Numeral]:
     return (number for row in rows for cell in row.cells for number in cell.ours)
 
 
@@ -156,7 +167,7 @@ def say_missing(block: Block) -> str:
     return f"Missing: {len(missing)} of {block.num_cells} cells ({told}{more})."
 
 
-def say_tests(rows: Sequence[Row]) -> str:
+def say_tests(rows: Sequence[TableRow]) -> str:
     """How many p-values the table tests, and how they stand against the truth."""
     numbers = [number for number in _ours(rows) if number.value is not None]
     if not numbers:
@@ -169,7 +180,7 @@ def say_tests(rows: Sequence[Row]) -> str:
     return f"{text}, {invalid} invalid {INVALID}." if invalid else f"{text}."
 
 
-def say_medians(rows: Sequence[Row]) -> str:
+def say_medians(rows: Sequence[TableRow]) -> str:
     """How many cells rest on several results."""
     several = [number for number in _ours(rows) if number.note.startswith("median")]
     if not several:

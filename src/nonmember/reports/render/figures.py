@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Figure, Row
+from nonmember.reports.core.grid import Block, Figure, TableRow
 from nonmember.reports.core.worlds import World
 
 # Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
@@ -151,14 +151,14 @@ def legend_below(canvas: Canvas, axis: Axes, columns: int = 4) -> None:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A row of numbers as a line: x, and at each x the value with the ends of its bar (NaN: no bar)."""
 
     name: str
     points: tuple[tuple[float, float, float, float], ...]
 
 
-def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
+def lines_of(block: Block, xs: Iterable[float]) -> dict[str, PlotLine]:
     """The rows of a block as lines, by name; cells hold a value, or a value with two ends."""
     xs, lines = list(xs), {}
     for row in block.rows:
@@ -166,14 +166,14 @@ def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
         for x, cell in zip(xs, row.cells, strict=True):
             values = [math.nan if item.value is None else item.value for item in cell.ours]
             points.append((float(x), values[0], *(values[1:3] if len(values) > 2 else (math.nan, math.nan))))
-        lines[row.name] = Line(row.name, tuple(points))
+        lines[row.name] = PlotLine(row.name, tuple(points))
     return lines
 
 
 Share = tuple[float, float, float, float]  # x, the share, and the ends of its interval
 
 
-def shares_of(row: Row, xs: Iterable[float]) -> list[Share]:
+def shares_of(row: TableRow, xs: Iterable[float]) -> list[Share]:
     """Of cells `k of n [low, high]`, those that have a number."""
     points = []
     for x, cell in zip(xs, row.cells, strict=True):
@@ -223,7 +223,7 @@ def log_axis(axis: Axes, xs: Sequence[float], labels: Sequence[str]) -> None:
     axis.set_xticklabels(labels)
 
 
-def draw_line(axis: Axes, line: Line, place: int, *, band: bool = False) -> None:
+def draw_line(axis: Axes, line: PlotLine, place: int, *, band: bool = False) -> None:
     """A line with its markers, in the colour of its place; with a band between the ends where it has them."""
     points = [point for point in line.points if math.isfinite(point[1])]
     xs, ys = [point[0] for point in points], [point[1] for point in points]
