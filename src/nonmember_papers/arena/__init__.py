@@ -39,11 +39,11 @@ def at_equal_errors(scope: Scope) -> Filled:
 def by_size(scope: Scope) -> Filled:
     """A row for each contestant that figures show and number of documents."""
     world, entered = scope.world.name, {number: shown(contestants(scope, SIZES, number)) for number in numbers(scope)}
-    every = doses([item for here in entered.values() for item in here])
-    found = {number: by_name(here) for number, here in entered.items()}
-    names = dict.fromkeys(name for here in found.values() for name in here)
-    rows = {f"{name}, {number}": here[name] for name in names for number, here in found.items() if name in here}
-    few = [f"{number} documents. {note}" for number, here in entered.items() if (note := fewer_unread(here))]
+    every = doses([item for entrants in entered.values() for item in entrants])
+    found = {number: by_name(entrants) for number, entrants in entered.items()}
+    names = dict.fromkeys(name for items in found.values() for name in items)
+    rows = {f"{name}, {number}": items[name] for name in names for number, items in found.items() if name in items}
+    few = [f"{number} documents. {note}" for number, entrants in entered.items() if (note := fewer_unread(entrants))]
     title = f"Found at {USUAL:.0%} false positives, by number of documents"
     block = cross_table(
         "sizes",
@@ -98,12 +98,12 @@ def cost_and_power(scope: Scope, dose: int) -> Block | None:
     """What is found of sets read so often, against the tokens that it takes."""
     world = scope.world.name
 
-    def tokens(one: ArenaContestant) -> TableCell:
-        cost = one.needs.cost
+    def tokens(item: ArenaContestant) -> TableCell:
+        cost = item.needs.cost
         return TableCell((dash(world),)) if cost is None else number_cell(f"{cost.tokens:,}", cost.tokens, world)
 
-    def found(one: ArenaContestant) -> TableCell:
-        return no_rate(world) if one.needs.cost is None else found_cell(one, [dose], USUAL, world)
+    def found(item: ArenaContestant) -> TableCell:
+        return no_rate(world) if item.needs.cost is None else found_cell(item, [dose], USUAL, world)
 
     columns = {"tokens trained and read": tokens, f"found, read {named(dose)}": found}
     rows = by_name(contestants(scope))
@@ -114,15 +114,15 @@ def what_audits_took(scope: Scope) -> Block | None:
     world, sizes = scope.world.name, numbers(scope)
     of_size = {number: by_name(contestants(scope, SIZES, number)) for number in sizes}
 
-    def seconds(one: ArenaContestant | None) -> TableCell:
-        if one is None or one.seconds is None:
+    def seconds(item: ArenaContestant | None) -> TableCell:
+        if item is None or item.seconds is None:
             return TableCell((dash(world),))
-        return number_cell(formats.decimals(one.seconds, 1), one.seconds, world, one.runs)
+        return number_cell(formats.decimals(item.seconds, 1), item.seconds, world, item.runs)
 
-    def cell(one: ArenaContestant, column: int | str) -> TableCell:
+    def cell(item: ArenaContestant, column: int | str) -> TableCell:
         if column == "audits":
-            return AuditGroup(one.runs, world).count()
-        return seconds(of_size[column].get(one.name) if isinstance(column, int) else one)
+            return AuditGroup(item.runs, world).count()
+        return seconds(of_size[column].get(item.name) if isinstance(column, int) else item)
 
     columns: dict[str, int | str] = {"audits": "audits", "seconds": "seconds"}
     columns |= {f"seconds, {number} documents": number for number in sizes}
@@ -132,7 +132,7 @@ def what_audits_took(scope: Scope) -> Block | None:
         "controls, which serve all sets together; the paired t finds PRISM's distilled reference. "
         "Scores are observed together, by an audit of all of them."
     )
-    rows = by_name([one for one in contestants(scope) if not one.is_score])
+    rows = by_name([item for item in contestants(scope) if not item.is_score])
     return cross_table(
         "costs", world, "What an audit took", "method", rows, columns, ("count", "seconds"), [note], cell
     )

@@ -70,8 +70,8 @@ def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure | None:
     lines = shown(contestants(scope, SIZES, numbers[-1]))
 
     def points(name: str, column: int) -> list[Share]:
-        here = [(number, rows[f"{name}, {number}"]) for number in numbers if f"{name}, {number}" in rows]
-        one_cell = [(number, replace(row, cells=row.cells[column : column + 1])) for number, row in here]
+        known = [(number, rows[f"{name}, {number}"]) for number in numbers if f"{name}, {number}" in rows]
+        one_cell = [(number, replace(row, cells=row.cells[column : column + 1])) for number, row in known]
         return [point for number, row in one_cell for point in shares_of(row, [number])]
 
     def paint(canvas: Canvas) -> None:

@@ -33,8 +33,8 @@ IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
 
 def not_here(scope: Scope) -> list[Contestant]:
     """What `advise` knows and the arena has no results of: scores are there, and of the dose meter the own base's."""
-    here = {"score", *(item.method for item in contestants(scope))}
-    return [item for item in CONTESTANTS if item.name not in here or item.setting == "another base"]
+    present = {"score", *(item.method for item in contestants(scope))}
+    return [item for item in CONTESTANTS if item.name not in present or item.setting == "another base"]
 
 
 def overview(scope: Scope) -> Block | None:
@@ -95,21 +95,21 @@ def _needs(needs: Needs, world: str) -> tuple[TableCell, ...]:
     return tuple(number_cell(text, None, world) for text in (needs.access, beside, needs.says))
 
 
-def _counted(one: ArenaContestant, dose: int, world: str) -> TableCell:
-    share, runs = one.found([dose], USUAL), [entry.run for entry in one.of([dose])]
+def _counted(item: ArenaContestant, dose: int, world: str) -> TableCell:
+    share, runs = item.found([dose], USUAL), [entry.run for entry in item.of([dose])]
     if share is None:
         return TableCell((dash(world),))
     return number_cell(f"{round(share.share * len(runs))} of {len(runs)}", share.share, world, runs)
 
 
-def _false(one: ArenaContestant, world: str) -> TableCell:
+def _false(item: ArenaContestant, world: str) -> TableCell:
     """Clearances of what was read, and the rest of what was not."""
-    if not one.claims:
+    if not item.claims:
         return number_cell("no verdict", None, world)
     wrong = [
         entry.run
-        for claim in one.claims
-        for entry in one.entries
+        for claim in item.claims
+        for entry in item.entries
         if bool(entry.dose) is (claim == "non_membership") and DECIDES[claim][1](entry.run)
     ]
     return number_cell(str(len(wrong)), len(wrong), world, wrong, FALSE if wrong else "")

@@ -105,7 +105,7 @@ def of_halves(block: Callable[[str, str, Sequence[Run], str], Block | None]) -> 
     def fill(scope: Scope) -> Filled:
         runs = runs_of(scope)
         halves = ((half, name, select(runs, half=half)) for half, name in HALVES.items())
-        return tables(*(block(half, name, here, scope.world.name) for half, name, here in halves))
+        return tables(*(block(half, name, of_half, scope.world.name) for half, name, of_half in halves))
 
     return fill
 
@@ -167,7 +167,7 @@ def by_kind(half: str, name: str, runs: Sequence[Run], world: str) -> Block | No
         kinds,
         columns,
         QUANTITIES,
-        cell=lambda here, rule: rate(power(rule, here), world),
+        cell=lambda of_kind, rule: rate(power(rule, of_kind), world),
     )
 
 
@@ -219,9 +219,11 @@ def gates(scope: Scope) -> Filled:
 
     def fired(gate: str | None, found: Sequence[tuple[Run, Mapping[str, Any]]]) -> TableCell:
         """gate: None: any of them."""
-        told = [(run, gates) for run, gates in found if gate is None or gate in gates]
-        failed = [any(not item["passed"] for name, item in gates.items() if gate in (None, name)) for _, gates in told]
-        return rate(RuleCount(sum(failed), [run for run, _ in told]), world)
+        with_gate = [(run, gates) for run, gates in found if gate is None or gate in gates]
+        failed = [
+            any(not item["passed"] for name, item in gates.items() if gate in (None, name)) for _, gates in with_gate
+        ]
+        return rate(RuleCount(sum(failed), [run for run, _ in with_gate]), world)
 
     sources = {
         "target read nothing": gates_of([run for run in runs if not reading_of(run).exposures]),
@@ -244,20 +246,20 @@ def deviations(scope: Scope) -> Filled:
             rows[f"all, {name}"] = found
 
     def decimals(value: Callable[[Sequence[Deviation]], float], *, signed: bool = False) -> Callable[..., TableCell]:
-        return lambda here: number_cell(
-            formats.decimals(value(here), signed=signed), value(here), world, [item.run for item in here]
+        return lambda group: number_cell(
+            formats.decimals(value(group), signed=signed), value(group), world, [item.run for item in group]
         )
 
     def number(value: Callable[[Sequence[Deviation]], int]) -> Callable[..., TableCell]:
-        return lambda here: number_cell(str(value(here)), value(here), world, [item.run for item in here])
+        return lambda group: number_cell(str(value(group)), value(group), world, [item.run for item in group])
 
     columns = {
-        "mean": decimals(lambda here: float(np.mean([item.value for item in here])), signed=True),
-        "root mean square": decimals(lambda here: math.sqrt(np.mean([item.value**2 for item in here]))),
-        "of one more control": decimals(lambda here: math.sqrt(np.mean([item.expected for item in here]))),
-        "beyond that": decimals(lambda here: extra_deviation(here)[0]),
+        "mean": decimals(lambda group: float(np.mean([item.value for item in group])), signed=True),
+        "root mean square": decimals(lambda group: math.sqrt(np.mean([item.value**2 for item in group]))),
+        "of one more control": decimals(lambda group: math.sqrt(np.mean([item.expected for item in group]))),
+        "beyond that": decimals(lambda group: extra_deviation(group)[0]),
         "targets": number(len),
-        "sets": number(lambda here: extra_deviation(here)[1]),
+        "sets": number(lambda group: extra_deviation(group)[1]),
     }
     notes = [
         "Beyond that: what is to be added to the spread of controls (`controls.deviation`), on as many degrees of "
@@ -271,12 +273,12 @@ def seeds(scope: Scope) -> Filled:
     """How much of the variance of Delta is due to distillation seeds."""
     world, runs = scope.world.name, by_clearance(scope)
 
-    def spread(here: Sequence[Run]) -> TableCell:
-        shares = [share for run in here if isinstance(share := run.statistics.details.get("share_of_seeds"), float)]
-        return picks(shares, (0.5, 0.1, 0.9), here, world, formats.decimals)
+    def spread(of_size: Sequence[Run]) -> TableCell:
+        shares = [share for run in of_size if isinstance(share := run.statistics.details.get("share_of_seeds"), float)]
+        return picks(shares, (0.5, 0.1, 0.9), of_size, world, formats.decimals)
 
     rows = {size: [run for run in runs if size_of(run) == size] for size in SIZES}
-    known = {size: here for size, here in rows.items() if not spread(here).missing}
+    known = {size: of_size for size, of_size in rows.items() if not spread(of_size).missing}
     title, column = (
         "Share of the variance of Delta that is due to distillation seeds",
         "median, tenth and ninetieth percentile",
@@ -391,13 +393,13 @@ def deltas(scope: Scope) -> Filled:
     points = [(run, delta) for run in runs if (delta := beyond_untouched(run)) is not None]
     rules = dict(zip(("a stand-in", "the target's own base"), DECLARED_RULES, strict=True))
     kinds = {
-        name: here
+        name: of_kind
         for name, rule in rules.items()
-        if (here := [item for item in points if shares_base(item[0]) is (rule is DECLARED_RULES[1])])
+        if (of_kind := [item for item in points if shares_base(item[0]) is (rule is DECLARED_RULES[1])])
     }
 
-    def cell(here: Sequence[tuple[Run, float]], reading: Exposure) -> TableCell:
-        of = [(run, delta) for run, delta in here if reading_of(run) == reading]
+    def cell(of_kind: Sequence[tuple[Run, float]], reading: Exposure) -> TableCell:
+        of = [(run, delta) for run, delta in of_kind if reading_of(run) == reading]
         deltas, runs = [delta for _, delta in of], [run for run, _ in of]
         return picks(deltas, (0.5, 0.05, 0.95), runs, world.name, formats.signed)
 
@@ -405,9 +407,9 @@ def deltas(scope: Scope) -> Filled:
     block = cross_table("", world.name, title, "controls made of", kinds, doses, quantities, cell=cell)
 
     def paint(canvas: Canvas) -> None:
-        for axis, (name, here) in zip(panels(canvas, list(kinds)), kinds.items(), strict=True):
+        for axis, (name, of_kind) in zip(panels(canvas, list(kinds)), kinds.items(), strict=True):
             for index, label in enumerate((f"cleared of {DECLARED.label}", "not cleared")):
-                shown = [(run, delta) for run, delta in here if rules[name].decides(run) is (index == 0)]
+                shown = [(run, delta) for run, delta in of_kind if rules[name].decides(run) is (index == 0)]
                 xs = np.array([list(doses.values()).index(reading_of(run)) for run, _ in shown])
                 jitter = np.random.default_rng(index).uniform(-0.3, 0.3, len(shown))
                 axis.plot(

@@ -143,7 +143,7 @@ def by_set_of_controls(scope: Scope) -> dict[str, list[Run]]:
     found: dict[str, dict[str, Run]] = {}
     for run in scope.runs:
         found.setdefault(run.question.corpus, {}).setdefault(repr(details(run.result)["control_deltas"]), run)
-    return {name: list(here.values()) for name, here in found.items()}
+    return {name: list(of_set.values()) for name, of_set in found.items()}
 
 
 def readings_of(scope: Scope, *, is_something: bool = True) -> dict[str, Exposure]:
@@ -168,7 +168,7 @@ def spreads(
     scope: Scope, key: str, title: str, groups: Mapping[str, Sequence[Run]], values: Mapping[str, Value], form: Form
 ) -> Block | None:
     """A row per set or target, a column per reading."""
-    rows = {name: [spread_of(scope, here, value, form) for value in values.values()] for name, here in groups.items()}
+    rows = {name: [spread_of(scope, group, value, form) for value in values.values()] for name, group in groups.items()}
     corner = "target" if key == "largest-p" else "set"
     return table(scope, key, title, corner, values, rows, MEDIAN)
 
@@ -183,15 +183,15 @@ def two_digits(value: float | None) -> str:
 def verdicts(scope: Scope) -> Filled:
     rows = {
         name: (
-            spread_of(scope, here, STATISTIC, formats.signed),
-            spread_of(scope, here, detail("margin"), formats.signed),
-            spread_of(scope, here, P_VALUE, formats.p_value),
-            share_of(scope, here, cleared, any(read_so_much(run.result) for run in here)),
-            share_of(scope, here, is_invalid),
-            share_of(scope, here, cleared_by_prism, here[0].question.truth == "member"),
-            spread_of(scope, here, detail("share_of_seeds"), two_digits),
+            spread_of(scope, of_target, STATISTIC, formats.signed),
+            spread_of(scope, of_target, detail("margin"), formats.signed),
+            spread_of(scope, of_target, P_VALUE, formats.p_value),
+            share_of(scope, of_target, cleared, any(read_so_much(run.result) for run in of_target)),
+            share_of(scope, of_target, is_invalid),
+            share_of(scope, of_target, cleared_by_prism, of_target[0].question.truth == "member"),
+            spread_of(scope, of_target, detail("share_of_seeds"), two_digits),
         )
-        for name, here in by_target(scope).items()
+        for name, of_target in by_target(scope).items()
     }
     columns = ("Delta", "margin", "p", "cleared", "invalid", "cleared by PRISM", "variance due to seeds")
     limits = sorted({reading.label for run in scope.runs if (reading := excluded(run.result))})
@@ -209,9 +209,9 @@ def margins(scope: Scope) -> Filled:
     }
     readings = readings_of(scope, is_something=False)
     means = {label: mean_of_controls(label) for label in readings}
-    told = spreads(scope, "", "Mean Delta of the controls", controls, means, formats.signed)
+    mean_deltas = spreads(scope, "", "Mean Delta of the controls", controls, means, formats.signed)
     block = spreads(scope, "margins", "Margins by reading", controls, bounds, formats.signed)
-    return tables(block, deltas_figure(scope, told, readings, by_set(scope), controls))
+    return tables(block, deltas_figure(scope, mean_deltas, readings, by_set(scope), controls))
 
 
 def detection(scope: Scope) -> Filled:
@@ -245,14 +245,14 @@ NOTICED = (
 def noticed(scope: Scope, readings: Mapping[str, Exposure]) -> Block | None:
     """By target and reading: in how many audits the reading, and every heavier one, was noticed not to be there."""
 
-    def cell(here: Sequence[Run], reading: Exposure) -> TableCell:
+    def cell(runs: Sequence[Run], reading: Exposure) -> TableCell:
         p = at_reading(reading.label, "p_at_least")
-        values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
+        values = [(run.result, found) for run in runs if (found := p(run.result)) is not None]
         num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
         was_there = any((read := read_by_target(result)) and read.at_least(reading) for result, _ in values)
         return counted(num, len(values), scope.world.name, was_there)
 
-    rows = {name: [cell(here, reading) for reading in readings.values()] for name, here in by_target(scope).items()}
+    rows = {name: [cell(runs, reading) for reading in readings.values()] for name, runs in by_target(scope).items()}
     return table(scope, "noticed", "Audits that noticed", "target", readings, rows, ("noticed", "of"))
 
 
@@ -271,7 +271,7 @@ def smallest_doses(scope: Scope) -> Block | None:
         text = "none" if dose is None else f"{dose:g} times"
         return TableCell((Numeral(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
 
-    rows = {name: [cell(here, share) for share in shares] for name, here in by_set_of_controls(scope).items()}
+    rows = {name: [cell(of_set, share) for share in shares] for name, of_set in by_set_of_controls(scope).items()}
     columns = [f"{share} of the documents" for share in shares]
     return table(scope, "smallest", "Smallest detectable dose", "set", columns, rows, ("times read",))
 

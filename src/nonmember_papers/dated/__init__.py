@@ -23,7 +23,7 @@ AGAINST = {"older": "its own release", "newer": "a newer one"}  # data.against, 
 def verdicts(scope: Scope, key: str) -> Block | None:
     """Rows: methods with a verdict. Columns: readings and what stands beside."""
     runs, world = scope.of(key), scope.world.name
-    rows = {name: here for _, _, name, here in tests_of(scope, decided(runs))}
+    rows = {name: of_test for _, _, name, of_test in tests_of(scope, decided(runs))}
     return cross_table(
         f"verdicts-{key}",
         world,
@@ -32,7 +32,7 @@ def verdicts(scope: Scope, key: str) -> Block | None:
         rows,
         columns_of(runs),
         ("count", "of"),
-        cell=lambda here, is_in: accused(list(filter(is_in, here)), world),
+        cell=lambda of_test, is_in: accused(list(filter(is_in, of_test)), world),
     )
 
 

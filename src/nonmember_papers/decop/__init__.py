@@ -87,7 +87,7 @@ def of_works(scope: Scope) -> Filled:
     """Every work's share of right answers, and the ROC curve of works, a panel per target."""
     runs = select(scope.of("books"), method="decop", details__calibration=None)
     names = scope.world.found("target", runs)
-    first = {name: here[0] for target, name in names.items() if (here := select(runs, target=target))}
+    first = {name: of_target[0] for target, name in names.items() if (of_target := select(runs, target=target))}
     found = {name: run for name, run in first.items() if run.get("details.works")}
     if not found:
         return tables()
@@ -102,8 +102,8 @@ def of_works(scope: Scope) -> Filled:
         block = block_of(scope, "", title, "target", columns, rows, ["share"], dash_is_missing=False)
 
         def paint(canvas: Canvas) -> None:
-            for axis, here in zip(panels(canvas, tuple(shares)), shares.values(), strict=True):
-                panel(axis, here)
+            for axis, groups in zip(panels(canvas, tuple(shares)), shares.values(), strict=True):
+                panel(axis, groups)
             legend_below(canvas, canvas.axes[0])
 
         return figure_of(key, scope.world, title, alt, block, size_of_panels(len(shares)), paint)

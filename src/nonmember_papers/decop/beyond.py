@@ -228,16 +228,16 @@ def answered_by(model: str, answers: pd.DataFrame, lengths: pd.DataFrame | None)
     asked = answers[model].notna().groupby([answers["book"], answers["passage"]]).transform("any")
     rows = answers[asked]
     books = list(dict.fromkeys(rows["book"]))
-    place = {book: number for number, book in enumerate(books)}
+    index = {book: number for number, book in enumerate(books)}
     right_UPQ = np.full((len(books), int(answers["passage"].max()) + 1, ORDERS), np.nan)
-    right_UPQ[rows["book"].map(place), rows["passage"], rows["query"]] = (rows[model] == rows["true_option"]).fillna(
+    right_UPQ[rows["book"].map(index), rows["passage"], rows["query"]] = (rows[model] == rows["true_option"]).fillna(
         False
     )
     longer_UP = np.full(right_UPQ.shape[:2] if lengths is not None else (0, 0), np.nan)
     if lengths is not None:
-        here = lengths[lengths["book"].isin(books)]
-        others = here[[name for name in here if name.startswith("paraphrase_")]].max(axis=1)
-        longer_UP[here["book"].map(place), here["passage"]] = here["original"] > others
+        known = lengths[lengths["book"].isin(books)]
+        others = known[[name for name in known if name.startswith("paraphrase_")]].max(axis=1)
+        longer_UP[known["book"].map(index), known["passage"]] = known["original"] > others
     label_U = rows.groupby("book", sort=False)["label"].first().to_numpy(dtype=float)
     return AnsweredBooks(books, label_U, right_UPQ, longer_UP)
 

@@ -87,24 +87,26 @@ def questions(planted: Sequence[int]) -> dict[str, Callable[[AuditGroup], TableC
     """What is wrong, and what is found."""
 
     def membership(dose: int) -> Callable[[AuditGroup], TableCell]:
-        return lambda here: here.where(read(dose)).rate(found)
+        return lambda group: group.where(read(dose)).verdict(found, dose)
 
     return {
-        "false clearance, read once or more": lambda here: here.where(is_reader).rate(cleared, is_false=True),
-        "false clearance, read once": lambda here: here.where(read(1)).rate(cleared, is_false=True),
-        "power, without related reading": lambda here: here.where(unread(False)).rate(cleared),
-        "power, with related reading": lambda here: here.where(unread(True)).rate(cleared),
-        "false membership, without related reading": lambda here: here.where(unread(False)).rate(found, is_false=True),
-        "false membership, with related reading": lambda here: here.where(unread(True)).rate(found, is_false=True),
+        "false clearance, read once or more": lambda group: group.where(is_reader).verdict(cleared, 1),
+        "false clearance, read once": lambda group: group.where(read(1)).verdict(cleared, 1),
+        "power, without related reading": lambda group: group.where(unread(False)).verdict(cleared, 0),
+        "power, with related reading": lambda group: group.where(unread(True)).verdict(cleared, 0),
+        "false membership, without related reading": lambda group: group.where(unread(False)).verdict(found, 0),
+        "false membership, with related reading": lambda group: group.where(unread(True)).verdict(found, 0),
         **{f"membership found, read {named(dose)}": membership(dose) for dose in planted},
-        "invalid": lambda here: here.rate(invalid),
+        "invalid": lambda group: group.rate(invalid),
     }
 
 
 def errors(scope: Scope) -> Filled:
     """A row for each question, a column for each half."""
-    here = halves(scope)
-    panels_of = {key: sorted({str(run.statistics.details.get("panel")) for run in of.runs}) for key, of in here.items()}
+    groups = halves(scope)
+    panels_of = {
+        key: sorted({str(run.statistics.details.get("panel")) for run in of.runs}) for key, of in groups.items()
+    }
     used = "; ".join(f"{HALVES[key]}: {formats.listed(versions)}" for key, versions in panels_of.items())
     notes = (
         "False clearance: of targets that read the whole set once or more, how many are said to have read it less than "
@@ -113,8 +115,8 @@ def errors(scope: Scope) -> Filled:
         "without: less often. Audits that a gate refuses count against power, and as no error.",
         f"Panels of features: {used}.",
     )
-    asked = questions(doses([run for of in here.values() for run in of.runs], least=1))
-    columns = {HALVES[key]: of for key, of in here.items()}
+    asked = questions(doses([run for of in groups.values() for run in of.runs], least=1))
+    columns = {HALVES[key]: of for key, of in groups.items()}
     return tables(
         cross_table(
             "errors",
@@ -142,7 +144,9 @@ def power(scope: Scope) -> Filled:
         runs, decides = row
         return AuditGroup(runs, world.name).where(read(dose)).verdict(decides, dose)
 
-    rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
+    rows = {
+        f"{verdict}, {name}": (runs, decides) for name, runs in bases.items() for verdict, decides in verdicts.items()
+    }
     columns = {named(dose): dose for dose in planted}
     title = "Verdicts by what was read"
     block = cross_table("", world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
@@ -181,10 +185,12 @@ def _by_dose(key: str, valid: AuditGroup) -> Block | None:
     rows |= {"once or more": valid.where(is_reader), "all": valid.where(lambda run: dose_of(run) is not None)}
     columns: dict[str, Callable[[AuditGroup], TableCell]] = {
         "audits": AuditGroup.count,
-        "median estimate": lambda here: here.median(estimate_of if len(doses(here.runs)) == 1 else no_number),
-        f"within a factor of {FACTOR:g}": lambda here: here.where(is_reader).rate(is_near),
-        "interval holds it": lambda here: here.rate(covered),
-        "median cleared dose": lambda here: here.median(cleared_dose if all(map(is_unread, here.runs)) else no_number),
+        "median estimate": lambda group: group.median(estimate_of if len(doses(group.runs)) == 1 else no_number),
+        f"within a factor of {FACTOR:g}": lambda group: group.where(is_reader).rate(is_near),
+        "interval holds it": lambda group: group.rate(covered),
+        "median cleared dose": lambda group: group.median(
+            cleared_dose if all(map(is_unread, group.runs)) else no_number
+        ),
     }
     notes = (
         "In readings of the whole set; audits that a gate refuses are left out. Within a factor of 1.5: of estimates "
@@ -218,15 +224,15 @@ def readings(scope: Scope) -> Filled:
     """Estimated against true readings, a dot per audit."""
     world = scope.world
     runs = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None and estimate_of(run) is not None]
-    kinds = {name: here for name, is_of in KINDS.items() if (here := list(filter(is_of, runs)))}
+    kinds = {name: of_kind for name, is_of in KINDS.items() if (of_kind := list(filter(is_of, runs)))}
     planted = doses(runs)
 
-    def middle(here: list[Run], dose: int) -> TableCell:
+    def middle(of_kind: list[Run], dose: int) -> TableCell:
         """Median, fifth and ninety-fifth percentile."""
-        if not (here := list(filter(read(dose), here))):
+        if not (of_dose := list(filter(read(dose), of_kind))):
             return TableCell((dash(world.name),) * 3, (), RANGE)
-        ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in here], (0.5, 0.05, 0.95)))
-        anchors = tuple(run.anchor for run in here)
+        ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in of_dose], (0.5, 0.05, 0.95)))
+        anchors = tuple(run.anchor for run in of_dose)
         numbers = tuple(Numeral(formats.decimals(item, 2), item, world.name, anchors) for item in ends)
         return TableCell(numbers, (), RANGE)
 
@@ -235,9 +241,9 @@ def readings(scope: Scope) -> Filled:
 
     def paint(canvas: Canvas) -> None:
         axis = canvas.subplots()
-        for index, (name, here) in enumerate(kinds.items()):
-            jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(here)))
-            xs, ys = (np.log1p([of(run) or 0 for run in here]) for of in (dose_of, estimate_of))
+        for index, (name, of_kind) in enumerate(kinds.items()):
+            jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(of_kind)))
+            xs, ys = (np.log1p([of(run) or 0 for run in of_kind]) for of in (dose_of, estimate_of))
             axis.plot(
                 xs + jitter[0],
                 ys,
@@ -288,7 +294,7 @@ def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[s
     labels: dict[str, list[Run]] = {label: [] for label in known}
     for run in sorted(runs, key=lambda run: str(run.get(fact) or "none")):
         labels.setdefault(str(run.get(fact) or "none"), []).append(run)
-    return {known.get(label, label): here for label, here in labels.items() if here}
+    return {known.get(label, label): of_label for label, of_label in labels.items() if of_label}
 
 
 def stand_ins(scope: Scope) -> Filled:
@@ -326,17 +332,17 @@ def verdicts(
             rows[f"{name}, a part or unknown"] = AuditGroup(of_dose[None], every.world)
 
     def clearances(decides: Callable[[Run], bool]) -> Callable[[AuditGroup], TableCell]:
-        return lambda here: here.rate(decides, any(map(read, here.runs)))
+        return lambda group: group.rate(decides, any(map(read, group.runs)))
 
     columns: dict[str, Callable[[AuditGroup], TableCell]] = {
         "audits": AuditGroup.count,
         "not read": clearances(cleared),
-        "read": lambda here: here.rate(found, any(read(run) == 0 for run in here.runs)),
-        "no verdict": lambda here: here.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
-        "invalid": lambda here: here.where(invalid).count(),
+        "read": lambda group: group.rate(found, any(read(run) == 0 for run in group.runs)),
+        "no verdict": lambda group: group.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
+        "invalid": lambda group: group.where(invalid).count(),
         **{name: clearances(decides) for name, decides in further.items()},
-        "median estimate": lambda here: here.median(estimate_of),
-        "interval holds it": lambda here: here.where(lambda run: read(run) is not None).rate(
+        "median estimate": lambda group: group.median(estimate_of),
+        "interval holds it": lambda group: group.where(lambda run: read(run) is not None).rate(
             lambda run: holds(run, read(run))
         ),
     }
@@ -359,8 +365,8 @@ AT_A_GLANCE = (
 
 
 def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
-    here, asked = AuditGroup(of_own_base(scope, "reported"), scope.world.name), questions((1,))
-    return (asked[name](here) for name in AT_A_GLANCE)
+    group, asked = AuditGroup(of_own_base(scope, "reported"), scope.world.name), questions((1,))
+    return (asked[name](group) for name in AT_A_GLANCE)
 
 
 class DoseReport(DeclaredReport):

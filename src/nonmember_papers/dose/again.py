@@ -46,8 +46,8 @@ Answer = Callable[[Sequence[RereadAudit], str], TableCell]  # by audits and worl
 
 def _rate(is_counted: Callable[[Run], bool], decides: Callable[[RereadAudit], bool], is_false: bool = False) -> Answer:
     def cell(again: Sequence[RereadAudit], world: str) -> TableCell:
-        here = [item for item in again if is_counted(item.run)]
-        return hits_cell([item.run for item in here], list(map(decides, here)), world, is_false)
+        counted = [item for item in again if is_counted(item.run)]
+        return hits_cell([item.run for item in counted], list(map(decides, counted)), world, is_false)
 
     return cell
 
@@ -149,7 +149,7 @@ def sizes(scope: Scope) -> Filled:
         columns,
         MIXED,
         notes,
-        lambda here, answer: answer(here, world.name),
+        lambda audits, answer: answer(audits, world.name),
     )
     if block is None:
         return figures(notes=left)
@@ -167,9 +167,9 @@ def sizes(scope: Scope) -> Filled:
         axis.set_xlim(40, 600)
         legend_below(canvas, axis)
 
-    told = "; ".join(f"{row.name} {percent(share)}" for row in powers for _, share, *_ in shares_of(row, [0]))
+    text = "; ".join(f"{row.name} {percent(share)}" for row in powers for _, share, *_ in shares_of(row, [0]))
     alt = (
-        f"Share of unread sets that are cleared of one reading, with 95% intervals, by the number of documents: {told}."
+        f"Share of unread sets that are cleared of one reading, with 95% intervals, by the number of documents: {text}."
     )
     drawn = figure_of("size", world, "Power by number of documents", alt, block, (5.2, 3.2), paint, read)
     return figures(drawn, notes=left)

@@ -198,8 +198,8 @@ def _overview(compared: Sequence[Rival], world: str) -> Block | None:
         return number_cell(formats.decimals(middle, 1), middle, world, rival.runs)
 
     def of_dose(rival: Rival) -> TableCell:
-        told = AuditGroup(rival.runs, world).where(is_reader)
-        return told.rate(is_near) if rival.name == METER else TableCell((dash(world),))
+        readers = AuditGroup(rival.runs, world).where(is_reader)
+        return readers.rate(is_near) if rival.name == METER else TableCell((dash(world),))
 
     columns: dict[str, Callable[[Rival], TableCell]] = {
         "needs besides target and set": lambda rival: number_cell(rival.needs, None, world, rival.runs),

@@ -100,9 +100,9 @@ class FsdTable(TableSpec):
 def with_blind(row: TableRow) -> TableRow:
     """A number of text alone is no pair."""
 
-    def cell(one: TableCell) -> TableCell:
-        is_alone = one.template == PAIR and not one.ours[0].missing and one.ours[1].missing
-        return TableCell(one.ours[:1]) if is_alone else one
+    def cell(pair: TableCell) -> TableCell:
+        is_alone = pair.template == PAIR and not pair.ours[0].missing and pair.ours[1].missing
+        return TableCell(pair.ours[:1]) if is_alone else pair
 
     return TableRow(row.name, tuple(map(cell, row.cells)))
 

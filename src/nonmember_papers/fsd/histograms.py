@@ -38,7 +38,7 @@ COUNTS = {"suspect": detail("num_members"), "heldout": detail("num_nonmembers")}
 MOST_BINS = 24
 OUTER = 0.01  # of the documents at either end: the outermost bins hold them, and what lies beyond
 QUANTILES = {"5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95}
-MEMBERS, OTHERS, LATER, EARLIER = 0, 1, 2, 8  # places of colours
+MEMBERS, OTHERS, LATER, EARLIER = 0, 1, 2, 8  # indices of colours
 FILL, DASHES = 0.22, (0, (3, 1.5))
 
 
@@ -64,11 +64,11 @@ class Audited:
 
 @dataclass(frozen=True)
 class Series:
-    """One histogram. place: of its colour."""
+    """One histogram. index: of its colour."""
 
     name: str
     values: FloatArray
-    place: int
+    index: int
 
     @property
     def defined(self) -> FloatArray:
@@ -100,20 +100,20 @@ def histograms(scope: Scope) -> Filled:
     drawn: list[Figure | None] = []
     notes: list[str] = []
     why_not: dict[str, list[str]] = defaultdict(list)
-    for name, here in sets.items():
-        if not here:
+    for name, results in sets.items():
+        if not results:
             why_not["there is no result yet"].append(name)
-        shown = {name_of(scope, run): run for run in here[:1]}
-        shown |= {f"{name_of(scope, run)} (control)": run for run in untouched_beside(scope, here, runs)}
+        shown = {name_of(scope, run): run for run in results[:1]}
+        shown |= {f"{name_of(scope, run)} (control)": run for run in untouched_beside(scope, results, runs)}
         audited = []
         for target, run in shown.items():
             try:
                 audited.append(Audited(target, run, checked(read_values(run, COLUMNS), run)))
             except ValueError as error:
                 why_not[str(error)].append(f"{name} under {target}")
-        if any(item.run is here[0] for item in audited):  # a control alone says nothing
+        if any(item.run is results[0] for item in audited):  # a control alone says nothing
             drawn += [figure_2(scope, name, audited), figures_3_and_5(scope, name, audited)]
-            notes += [f"{world}: {name}, the first of {len(here)} results."] if len(here) > 1 else []
+            notes += [f"{world}: {name}, the first of {len(results)} results."] if len(results) > 1 else []
     notes += [f"{world}: not drawn for {formats.listed(cells)}: {why}." for why, cells in why_not.items()]
     return figures(*drawn, notes=notes)
 
@@ -122,11 +122,11 @@ def name_of(scope: Scope, run: Run) -> str:
     return scope.world.targets.get(str(run.question.target), str(run.question.target))
 
 
-def untouched_beside(scope: Scope, here: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
+def untouched_beside(scope: Scope, results: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
     """The result on the same set of the target that has read neither class, where there is one and it is another."""
-    domains = tuple(run.domain for run in here[:1])
+    domains = tuple(run.domain for run in results[:1])
     controls = select(runs, target=scope.world.untouched, domain=domains, truth="non_member")
-    return [run for run in controls[:1] if run.anchor != here[0].anchor]
+    return [run for run in controls[:1] if run.anchor != results[0].anchor]
 
 
 def checked(values: DocumentValues, run: Run) -> DocumentValues:
@@ -140,38 +140,37 @@ def checked(values: DocumentValues, run: Run) -> DocumentValues:
 def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a class."""
 
-    def panel(one: Audited, group: str) -> HistogramPanel:
-        before = Series("before tuning", one.perplexity(group), EARLIER)
-        after = Series("after", one.perplexity(group, AFTER), LATER)
+    def panel(audit: Audited, group: str) -> HistogramPanel:
+        before = Series("before tuning", audit.perplexity(group), EARLIER)
+        after = Series("after", audit.perplexity(group, AFTER), LATER)
         name = CLASSES[group]
-        return HistogramPanel(one.name, name, "perplexity", one.run.anchor, (before, after), inside=name)
+        return HistogramPanel(audit.name, name, "perplexity", audit.run.anchor, (before, after), inside=name)
 
     what = f"Perplexity of members and of non-members of {name} before and after tuning on unseen documents"
-    return drawn_from(
-        scope, "figure2", "Figure 2", name, what, audited, [[panel(one, group) for group in CLASSES] for one in audited]
-    )
+    rows = [[panel(audit, group) for group in CLASSES] for audit in audited]
+    return drawn_from(scope, "figure2", "Figure 2", name, what, audited, rows)
 
 
 def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a quantity."""
     ppl, min_k = (scope.names["each"].get(score, score) for score in (PERPLEXITY, MIN_K))
 
-    def row(one: Audited) -> list[HistogramPanel]:
+    def row(audit: Audited) -> list[HistogramPanel]:
         quantities = {
-            ppl: one.perplexity,
-            f"FSD by {ppl}": lambda group: one.fsd(group, PERPLEXITY),
-            min_k: lambda group: one.score(group, MIN_K),
-            f"FSD by {min_k}": lambda group: one.fsd(group, MIN_K),
+            ppl: audit.perplexity,
+            f"FSD by {ppl}": lambda group: audit.fsd(group, PERPLEXITY),
+            min_k: lambda group: audit.score(group, MIN_K),
+            f"FSD by {min_k}": lambda group: audit.fsd(group, MIN_K),
         }
         return [
             HistogramPanel(
-                one.name,
+                audit.name,
                 quantity,
                 quantity,
-                one.run.anchor,
+                audit.run.anchor,
                 tuple(
-                    Series(CLASSES[group], of(group), place)
-                    for group, place in zip(CLASSES, (MEMBERS, OTHERS), strict=True)
+                    Series(CLASSES[group], of(group), index)
+                    for group, index in zip(CLASSES, (MEMBERS, OTHERS), strict=True)
                 ),
             )
             for quantity, of in quantities.items()
@@ -181,7 +180,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
         f"Members and non-members of {name}: {ppl}, {min_k}, and how far the score of either falls by tuning on unseen "
         "documents (FSD); all but ppl higher for members"
     )
-    return drawn_from(scope, "figure3", "Figures 3 and 5", name, what, audited, [row(one) for one in audited])
+    return drawn_from(scope, "figure3", "Figures 3 and 5", name, what, audited, [row(audit) for audit in audited])
 
 
 # --------------------------------------------------------------------------------------- picture and table
@@ -235,7 +234,7 @@ def counted_in(edges: FloatArray, values: FloatArray) -> FloatArray:
 
 def histogram(axis: Axes, panel: HistogramPanel, edges: FloatArray) -> None:
     for second, series in enumerate(panel.series):
-        ink = colour(series.place)
+        ink = colour(series.index)
         axis.stairs(
             counted_in(edges, series.defined),
             edges,

@@ -150,8 +150,8 @@ class Study:
         groups = self.groups or {name: (self.runs, value) for name, value in scores_of(self.scope, self.runs).items()}
         rows: dict[str, dict[str, ReadLevels]] = {name: {} for name in groups}
         for name, (runs, value) in groups.items():
-            for item, here in by_domain(self.scope, self.key, runs).items():
-                if levels := levels_of(one_recipe(here), value):
+            for item, of_set in by_domain(self.scope, self.key, runs).items():
+                if levels := levels_of(one_recipe(of_set), value):
                     rows[name][item] = levels
         return rows
 
@@ -170,10 +170,10 @@ class Study:
         sizes = {run.statistics.num_documents for item in used for run in item.runs}
         left = len(self.runs) - len({anchor for item in used for anchor in item.anchors()})
         invalid = "invalid, of another recipe, or of a draw or a level that is not complete"
-        said = f" {left} of {len(self.runs)} results are left out: {invalid}." if left else ""
+        aside = f" {left} of {len(self.runs)} results are left out: {invalid}." if left else ""
         return (
             f"{formats.counts(draws)} draw{'s' * (draws != {1})} of {formats.counts(levels)} levels, "
-            f"{formats.counts(sizes)} documents a set.{said}"
+            f"{formats.counts(sizes)} documents a set.{aside}"
         )
 
 
@@ -202,12 +202,12 @@ def by_target_and_epochs(scope: Scope) -> Study:
     groups: dict[str, tuple[Sequence[Run], Value]] = {}
     runs = scope.of("epochs")
     for target, epochs in sorted({(str(run.question.target), int(run.get(NUM_EPOCHS))) for run in runs}):
-        here = [run for run in runs if (run.question.target, run.get(NUM_EPOCHS)) == (target, epochs)]
+        of_target = [run for run in runs if (run.question.target, run.get(NUM_EPOCHS)) == (target, epochs)]
         for name, value in BY_TARGET.items():
             is_touched = name == KDS  # by the tuning
-            if (is_touched or epochs == 1) and any(formats.exists(value(run.result)) for run in here):
+            if (is_touched or epochs == 1) and any(formats.exists(value(run.result)) for run in of_target):
                 row = f"{name}, {scope.world.targets.get(target, target)}"
-                groups[f"{row}, {EPOCHS.get(epochs, epochs)}" if is_touched else row] = here, value
+                groups[f"{row}, {EPOCHS.get(epochs, epochs)}" if is_touched else row] = of_target, value
     return Study(scope, "epochs", runs, "score and target", groups)
 
 
@@ -242,7 +242,7 @@ def by_setting(scope: Scope) -> Study:
         differ = [name for name in SETTINGS if run.get(name) != usual[name]]
         rank = 1 + list(SETTINGS).index(differ[0]) if differ else 0
         groups.setdefault((rank, ", ".join(SETTINGS[name](run) for name in differ) or "as it is"), []).append(run)
-    named = {name: (here, kernel_divergence) for (_, name), here in sorted(groups.items())}
+    named = {name: (of_setting, kernel_divergence) for (_, name), of_setting in sorted(groups.items())}
     return Study(scope, "ablation", runs, "setting", named)
 
 
@@ -310,8 +310,8 @@ def say_signs(rows: Mapping[str, Sequence[TableCell]], sets: Sequence[str]) -> s
         name: [item for item, cell in zip(sets, cells, strict=True) if (cell.ours[0].value or 0) < 0]
         for name, cells in rows.items()
     }
-    said = [f"{name} on {formats.listed(where)}" for name, where in falling.items() if where]
-    return f"Falls as c rises: {'; '.join(said)}." if said else "No score falls as c rises."
+    falls = [f"{name} on {formats.listed(where)}" for name, where in falling.items() if where]
+    return f"Falls as c rises: {'; '.join(falls)}." if falls else "No score falls as c rises."
 
 
 def say_averages(rows: Mapping[str, Sequence[TableCell]]) -> str:
@@ -319,8 +319,8 @@ def say_averages(rows: Mapping[str, Sequence[TableCell]]) -> str:
     counts = {name: sum(not cell.missing for cell in cells) for name, cells in rows.items()}
     of = max(counts.values())
     fewer = [f"{name} {num}" for name, num in counts.items() if 0 < num < of]
-    said = f"; fewer: {', '.join(fewer)}, which do not compare with the others" if fewer else ""
-    return f"The average is over the {of} set{'s' * (of > 1)} with a number{said}." if of else ""
+    aside = f"; fewer: {', '.join(fewer)}, which do not compare with the others" if fewer else ""
+    return f"The average is over the {of} set{'s' * (of > 1)} with a number{aside}." if of else ""
 
 
 def shown(study: Study, *measures: Measure, nothing: str = "no results for this table yet.") -> Filled:
@@ -369,8 +369,8 @@ def consistencies(scope: Scope) -> Filled:
     rows = rows_of(sets, "{} ± {} ({})", spread_at, scope.world.name)
     by_share = {f"{share:g}": [row[share] for row in rows.values()] for row in rows.values() for share in row}
     peaks = {name: levels.levels[int(levels.scores_DL.mean(axis=0).argmax())] for name, levels in sets.items()}
-    said = [f"{name} at c = {peak:g}" for name, peak in peaks.items() if peak < sets[name].levels[-1]]
-    notes = [f"Highest before the end: {', '.join(said)}."] if said else []
+    early = [f"{name} at c = {peak:g}" for name, peak in peaks.items() if peak < sets[name].levels[-1]]
+    notes = [f"Highest before the end: {', '.join(early)}."] if early else []
     numbers = ("mean", "sd", "sd / |mean|")
     return tables(
         table(study, GAPS), block_of(scope, "consistency-spread", "S at each c", "c", sets, by_share, numbers, notes)

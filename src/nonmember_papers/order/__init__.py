@@ -21,20 +21,20 @@ from nonmember.results.load import Run
 def uniform(scope: Scope) -> Figure | None:
     """Sorted p-values against those expected of a uniform distribution; a panel per set."""
     runs, world = scope.of("clean"), scope.world
-    sets = {name: here for name, here in by_domain(scope, "clean", runs).items() if here}
+    sets = {name: of_set for name, of_set in by_domain(scope, "clean", runs).items() if of_set}
 
-    def cell(here: Sequence[Run], draw: object) -> TableCell:
-        return TableCell((number(select(here, draw=draw), world.name, P_VALUE, formats.p_value),))
+    def cell(of_set: Sequence[Run], draw: object) -> TableCell:
+        return TableCell((number(select(of_set, draw=draw), world.name, P_VALUE, formats.p_value),))
 
     rows = {
-        f"draw {draw}": [cell(here, draw) for here in sets.values()]
+        f"draw {draw}": [cell(of_set, draw) for of_set in sets.values()]
         for draw in sorted({run.get("draw") for run in runs})
     }
     block = block_of(scope, "", "p", "", sets, rows, ["p"])
 
     def paint(canvas: Canvas) -> None:
-        for axis, here in zip(panels(canvas, tuple(sets)), sets.values(), strict=True):
-            quantile_axis(axis, sorted(p for run in here if (p := P_VALUE(run.result)) is not None), 0)
+        for axis, of_set in zip(panels(canvas, tuple(sets)), sets.values(), strict=True):
+            quantile_axis(axis, sorted(p for run in of_set if (p := P_VALUE(run.result)) is not None), 0)
         canvas.axes[0].set_ylabel("p")
 
     alt = (

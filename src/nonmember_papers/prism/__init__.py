@@ -234,12 +234,12 @@ def by_seed(scope: Scope) -> Figure | None:
     targets = {label: name for label, name in ordered.items() if label in present}
 
     def cells(domain: str, target: str) -> tuple[TableCell, ...]:
-        here = select(runs, domain=domain, target=target)
-        many = Numeral(formats.count(len(here)), float(len(here)), scope.world.name, tuple(r.anchor for r in here))
+        found = select(runs, domain=domain, target=target)
+        many = Numeral(formats.count(len(found)), float(len(found)), scope.world.name, tuple(r.anchor for r in found))
         return (
-            TableCell((many if here else dash(scope.world.name),)),
-            TableCell(over_draws(here, scope.world.name, STATISTIC, formats.signed), (), RANGE),
-            TableCell(over_draws(here, scope.world.name, P_VALUE), (), RANGE),
+            TableCell((many if found else dash(scope.world.name),)),
+            TableCell(over_draws(found, scope.world.name, STATISTIC, formats.signed), (), RANGE),
+            TableCell(over_draws(found, scope.world.name, P_VALUE), (), RANGE),
         )
 
     keys = [(domain, target) for domain in domains for target in targets]
@@ -251,8 +251,8 @@ def by_seed(scope: Scope) -> Figure | None:
         for axis, domain in zip(panels(canvas, tuple(domains.values())), domains, strict=True):
             zero_line(axis)
             for index, target in enumerate(targets):
-                here = select(runs, domain=domain, target=target)
-                values = [v for run in here if (v := run.statistics.value) is not None]
+                found = select(runs, domain=domain, target=target)
+                values = [v for run in found if (v := run.statistics.value) is not None]
                 spread = [index + 0.09 * (i - (len(values) - 1) / 2) for i in range(len(values))]
                 axis.plot(spread, values, MARKERS[index % len(MARKERS)], color=colour(index), label=targets[target])
             axis.set_xticks([])

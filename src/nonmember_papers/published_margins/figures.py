@@ -15,7 +15,7 @@ from nonmember.reports.render.blocks import cross_table
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, draw, legend_below
 from nonmember_papers.published_margins.rereading import CRITICAL, RereadCell, count
 
-MEMBER, OTHER = 1, 0  # places of their colours
+MEMBER, OTHER = 1, 0  # indices of their colours
 RIGHTMOST = 0.3  # of the margins that are drawn
 FINE = np.linspace(0, RIGHTMOST, 301)
 COARSE = tuple(round(0.05 * step, 2) for step in range(7))
@@ -29,13 +29,13 @@ def with_intervals(cells: Sequence[RereadCell], margins: Sequence[float]) -> Fig
         axis = canvas.subplots()
         lines_at(axis, margins)
         for cell in cells:
-            place = targets.index(cell.target)
-            y = sets.index(cell.suspect) + 0.15 * (place - 2)
+            index = targets.index(cell.target)
+            y = sets.index(cell.suspect) + 0.15 * (index - 2)
             upper = cell.delta[0] + CRITICAL * cell.error[0]
             paint_as = colour(MEMBER if cell.member else OTHER)
             axis.plot((cell.limit[0], upper), (y, y), color=paint_as, linewidth=1.2)
             label = cell.target if cell.suspect == sets[0] else None
-            axis.plot(cell.delta[0], y, marker=MARKERS[place], color=paint_as, linestyle="", label=label)
+            axis.plot(cell.delta[0], y, marker=MARKERS[index], color=paint_as, linestyle="", label=label)
         axis.set(xlabel="Delta, with its lower and upper 95% limit", yticks=range(len(sets)))
         axis.set_yticklabels(sets)
         axis.tick_params(axis="y", length=0)

@@ -191,8 +191,8 @@ class PublishedMargins:
     # --------------------------------------------------------------------------------------------- tables
 
     def _limits(self, cells: Sequence[RereadCell]) -> Block:
-        def cell(one: RereadCell) -> TableCell:
-            values = (one.delta[0], one.limit[0], one.error[0])
+        def cell(item: RereadCell) -> TableCell:
+            values = (item.delta[0], item.limit[0], item.error[0])
             return TableCell(
                 tuple(
                     Numeral(formats.decimals(value, signed=index < 2), value, PUBLISHED)
@@ -207,7 +207,7 @@ class PublishedMargins:
             "Delta, its lower 95% limit, its standard error",
             "target",
             cells,
-            lambda one: one.target,
+            lambda item: item.target,
             cell,
             ("Delta", "lower 95% limit", "standard error"),
         )

@@ -118,7 +118,7 @@ def by_setting(scope: Scope, key: str) -> Block | None:
         {f"{symbol} = {value:g}": value for value in values},
         ("Delta",),
         ["In brackets p. Below .05 PRISM says that the set was not read."],
-        lambda here, value: answer([run for run in here if run.get(setting) == value], world),
+        lambda group, value: answer([run for run in group if run.get(setting) == value], world),
     )
 
 
@@ -126,10 +126,10 @@ def by_training(scope: Scope) -> Block | None:
     """Rows: methods and how the target was trained. Columns: readings, each of another set."""
     runs, world = {key: scope.of(key) for key in TRAINED}, scope.world.name
     rows = {
-        f"{name}, {trained}": (here, sign_of(method))
+        f"{name}, {trained}": (of_method, sign_of(method))
         for method, name in scope.names["methods"].items()
         for key, trained in TRAINED.items()
-        if (here := select(runs[key], method=method))
+        if (of_method := select(runs[key], method=method))
     }
     return cross_table(
         "trained",
@@ -137,7 +137,7 @@ def by_training(scope: Scope) -> Block | None:
         "Statistics by what was read, other training",
         "method, read",
         rows,
-        columns_of(audits.doses(run for here in runs.values() for run in here)),
+        columns_of(audits.doses(run for group in runs.values() for run in group)),
         ("value",),
         [f"In brackets p, where the method has one. {SIGNED}"],
         lambda row, dose: answer(with_dose(row[0], dose), world, row[1]),
@@ -157,9 +157,9 @@ def asked(scope: Scope) -> Block | None:
         rows.setdefault(name, []).append(run)
 
     def cell(runs: Sequence[Run], dose: int) -> TableCell:
-        if not (here := with_dose(runs, dose)):
+        if not (of_dose := with_dose(runs, dose)):
             return TableCell((dash(world),))
-        run, value = here[0], here[0].statistics.value
+        run, value = of_dose[0], of_dose[0].statistics.value
         decision = run.verdict.decision.replace("_", " ")
         text = decision if value is None else f"{decision}, {run.statistics.name} {formats.decimals(value)}"
         return number_cell(text, value, world, [run])
@@ -167,8 +167,8 @@ def asked(scope: Scope) -> Block | None:
     reasons = dict.fromkeys(
         f"{name}, {named(dose)}: {' '.join(run.verdict.warnings)}"
         for dose in every
-        for name, here in rows.items()
-        for run in with_dose(here, dose)
+        for name, group in rows.items()
+        for run in with_dose(group, dose)
         if invalid(run)
     )
     return cross_table(
@@ -188,9 +188,9 @@ def published(scope: Scope) -> Block | None:
     """Two classes of text that differ in date, and each class against itself, under the model as it was published."""
     runs = scope.of("published")
     accused = [
-        f"{sum(map(found, here))} of {len(here)} ({name})"
+        f"{sum(map(found, of_classes))} of {len(of_classes)} ({name})"
         for classes, name in CLASSES.items()
-        if (here := select(runs, method="llm_di", classes=classes))
+        if (of_classes := select(runs, method="llm_di", classes=classes))
     ]
     notes = [f"Mean over {len({run.domain for run in runs})} libraries, lowest and highest. {SIGNED}"]
     notes += [f"LLM-DI by its own rule takes for read: {'; '.join(accused)}."] if accused else []

@@ -83,8 +83,8 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}{meaning}")
     if result.statistics.value is not None:
         value, interval = formats.statistic(result.statistics)
-        told = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
-        shown[result.statistics.name] = (value, told)
+        aside = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
+        shown[result.statistics.name] = (value, aside)
     tokens = "" if result.statistics.num_tokens is None else f"{result.statistics.num_tokens:,} tokens"
     excluded = f"{result.exclusions.num_documents} excluded" if result.exclusions.num_documents else ""
     shown["documents"] = (f"{result.statistics.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
@@ -124,15 +124,15 @@ def parts(result: AuditResult) -> PageTable | None:
     return PageTable(columns, rows, "parts cards") if rows else None
 
 
-def _part(one: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
-    name = str(one["method"])
+def _part(item: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
+    name = str(item["method"])
     yield name
-    yield str(one["verdict"]).replace("_", " ") if "verdict" in one else f"left out: {one.get('left_out')}"
+    yield str(item["verdict"]).replace("_", " ") if "verdict" in item else f"left out: {item.get('left_out')}"
     for claim in ("non_membership", "membership"):
         family = families.get(claim, {"parts": {}, "holm": {}})
         own = family["parts"].get(name)
         yield formats.DASH if own is None else f"{plain(own)} ({plain(family['holm'][name])})"
-    yield str(one.get("result", formats.DASH))
+    yield str(item.get("result", formats.DASH))
 
 
 def health(result: AuditResult) -> PageTable | None:
@@ -153,10 +153,10 @@ def models(result: AuditResult) -> PageTable | None:
         (
             readable(role),
             labels.get(role) or formats.DASH,
-            formats.decimals(told.get("nll")),
-            formats.count(told.get("num_parameters")),
+            formats.decimals(known.get("nll")),
+            formats.count(known.get("num_parameters")),
         )
-        for role, told in result.health.capability.items()
+        for role, known in result.health.capability.items()
     ]
     return PageTable(("role", "model", "nats per token", "parameters"), rows) if rows else None
 
@@ -217,9 +217,9 @@ def documents(evidence: Evidence, texts: Texts | None) -> DocumentTables | None:
     scores = [_rounded(evidence.columns[name]) for name in names]
     rows: list[tuple[str | float | None, ...]] = []
     for index, (doc_id, group) in enumerate(zip(evidence.doc_ids[:MAX_DOCUMENTS], evidence.groups, strict=False)):
-        words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
+        begins = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
         rows.append(
-            (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *words)
+            (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *begins)
         )
     columns += ["first words"] if texts is not None else []
     return DocumentTables(columns, rows, _left_out(evidence, len(rows), len(names)))
@@ -240,12 +240,12 @@ def _first_words(text: str) -> str:
 
 
 def _left_out(evidence: Evidence, num_rows: int, num_columns: int) -> str:
-    told = []
+    omitted = []
     if (more := len(evidence.doc_ids) - num_rows) > 0:
-        told.append(f"{more:,} further documents")
+        omitted.append(f"{more:,} further documents")
     if (more := len(evidence.columns) - num_columns) > 0:
-        told.append(f"{more} further columns")
-    return f"scores.parquet has {' and '.join(told)}." if told else ""
+        omitted.append(f"{more} further columns")
+    return f"scores.parquet has {' and '.join(omitted)}." if omitted else ""
 
 
 def exclusions(result: AuditResult) -> PageTable | None:
@@ -302,8 +302,8 @@ def command(evidence: Evidence) -> str:
     """What made it, for a shell; empty where that is not known. Names and passwords in addresses are left out."""
     if evidence.overrides is None:
         return ""
-    words = ["nonmember", "audit", *evidence.config, *evidence.overrides]
-    return " ".join(shlex.quote(CREDENTIALS.sub("", word)) for word in words)
+    parts = ["nonmember", "audit", *evidence.config, *evidence.overrides]
+    return " ".join(shlex.quote(CREDENTIALS.sub("", part)) for part in parts)
 
 
 NUMBER = re.compile(r"(?:above |below )?[+−]?[\d.,]+(?:e[+−-]?\d+)?%?(?: \(.*\))?|–")

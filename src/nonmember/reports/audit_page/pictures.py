@@ -58,8 +58,8 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         plot = SvgPlot(limits, limits, f"rank under the {name}", "rank under the target")
         plot.diagonal()
         plot.points(*_some(average_ranks(x), average_ranks(y)))
-        told = "" if rho is None else f", rho {formats.decimals(rho)}"
-        title = f"Target and {name}{told}"
+        aside = "" if rho is None else f", rho {formats.decimals(rho)}"
+        title = f"Target and {name}{aside}"
         found.append(Drawing(title, "Each dot is a document; on the line both models rank it alike.", plot.svg(title)))
     return found
 
@@ -79,9 +79,9 @@ def pairs(evidence: Evidence) -> list[Drawing]:
     return [dots, *histogram(f"Differences, {names[0]} less {names[1]}", {"documents": first - second}, zero=True)]
 
 
-def _both_finite(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    kept = np.isfinite(one) & np.isfinite(other)
-    return one[kept], other[kept]
+def _both_finite(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    kept = np.isfinite(first) & np.isfinite(second)
+    return first[kept], second[kept]
 
 
 def _some(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -147,10 +147,10 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
         plot.histogram(edges, share, index)
     if zero:
         plot.upright(0.0, "zero")
-    told = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
+    means = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
     legend = tuple((f"s{index}", name) for index, name in enumerate(shares)) if len(shares) > 1 else ()
-    caption = f"{told[:1].upper()}{told[1:]}.{_beyond(limits, *by_group.values())}"
-    return [Drawing(title, caption, plot.svg(f"{title}: {told}"), legend)]
+    caption = f"{means[:1].upper()}{means[1:]}.{_beyond(limits, *by_group.values())}"
+    return [Drawing(title, caption, plot.svg(f"{title}: {means}"), legend)]
 
 
 def _beyond(limits: tuple[float, float], *values: FloatArray) -> str:
@@ -206,13 +206,13 @@ def answers(evidence: Evidence) -> list[Drawing]:
         for kind, number in counts.items():
             plot.lying_bar(index, start, start + number / total, f"kind-{kind}")
             start += number / total
-    told = "; ".join(
+    listed = "; ".join(
         f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
         for name, counts in zip(names, evidence.answers.values(), strict=True)
     )
     present = {kind for counts in evidence.answers.values() for kind in counts}
     legend = tuple((f"kind-{kind}", kind) for kind in KINDS if kind in present)
-    return [Drawing("Answers", f"{told}.", plot.svg(f"Answers. {told}"), legend), *per_document]
+    return [Drawing("Answers", f"{listed}.", plot.svg(f"Answers. {listed}"), legend), *per_document]
 
 
 def aucs(evidence: Evidence) -> list[Drawing]:
@@ -236,10 +236,10 @@ def aucs(evidence: Evidence) -> list[Drawing]:
     for index, (name, value) in enumerate(found.items()):
         low, high = ends[name]
         plot.interval(index, low, high, value)
-    told = "; ".join(
+    listed = "; ".join(
         f"{name} {formats.decimals(value)} {formats.interval(*ends[name])}" for name, value in found.items()
     )
-    return [Drawing("How well text alone tells the sets apart", f"{told}.", plot.svg(told))]
+    return [Drawing("How well text alone tells the sets apart", f"{listed}.", plot.svg(listed))]
 
 
 # Readings -------------------------------------------------------------------------------------------------------------

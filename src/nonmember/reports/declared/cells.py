@@ -178,11 +178,11 @@ def number_at(result: AuditResult, head: str, *path: str) -> float | None:
     return number_in({"": node}, "", *path)
 
 
-def difference(one: Numeral, other: Numeral, form: Form = formats.signed) -> Numeral:
-    if one.value is None or other.value is None:
-        return dash(one.world)
-    value = one.value - other.value
-    return Numeral(form(value), value, one.world, (*one.runs, *other.runs))
+def difference(first: Numeral, other: Numeral, form: Form = formats.signed) -> Numeral:
+    if first.value is None or other.value is None:
+        return dash(first.world)
+    value = first.value - other.value
+    return Numeral(form(value), value, first.world, (*first.runs, *other.runs))
 
 
 def computed(

@@ -202,5 +202,5 @@ def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
     return kind(**fields)
 
 
-def _is_required(one: Any) -> bool:
-    return bool(one.default is MISSING and one.default_factory is MISSING)
+def _is_required(item: Any) -> bool:
+    return bool(item.default is MISSING and item.default_factory is MISSING)

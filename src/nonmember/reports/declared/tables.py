@@ -149,7 +149,7 @@ class TableSpec:
         """None where no result fills any cell."""
         runs, world = self.runs(scope), scope.world
         columns = self._columns(scope, runs)
-        rows = tuple(self._row(scope, name, here, columns) for name, here in self.groups(scope, runs).items())
+        rows = tuple(self._row(scope, name, group, columns) for name, group in self.groups(scope, runs).items())
         tested, family = self._adjusted(rows, tuple(columns.values()))
         by_domain = self.columns == "domain" and self.has_controls and controls.were_run(scope)
         block = Block(
@@ -193,13 +193,13 @@ class TableSpec:
         groups: dict[str, list[Run]] = {}
         for combination in product(*labels):
             names = [some[label] for some, label, shown in zip(labels, combination, is_shown, strict=True) if shown]
-            here = [
+            found = [
                 run
                 for run in runs
                 if all(run.get(axis.of) == label for axis, label in zip(axes, combination, strict=True))
             ]
-            if here or isinstance(self.columns, str):
-                groups[self.joined.format(*names) if self.joined else ", ".join(names)] = here
+            if found or isinstance(self.columns, str):
+                groups[self.joined.format(*names) if self.joined else ", ".join(names)] = found
         return groups
 
     def _columns(self, scope: Scope, runs: Sequence[Run]) -> dict[Any, str]:
@@ -247,13 +247,13 @@ class TableSpec:
 
     def _row(self, scope: Scope, name: str, runs: Sequence[Run], columns: Mapping[Any, str]) -> TableRow:
         def cell(label: Any, column: str) -> TableCell:
-            here = runs
+            found = runs
             if isinstance(self.columns, str):
                 across = self.across(scope).of
-                here = [run for run in runs if run.get(across) == label]
+                found = [run for run in runs if run.get(across) == label]
             template = self._template(column)
             beside = self.published.get(name, column) if self.published and scope.world.published else ()
-            return TableCell(template.numbers(here, scope), tuple(map(published_number, beside)), template.template)
+            return TableCell(template.numbers(found, scope), tuple(map(published_number, beside)), template.template)
 
         return TableRow(name, tuple(cell(*column) for column in columns.items()))
 

@@ -94,8 +94,8 @@ BESIDE = {  # of a result of `levels` -> what stands beside the score
 SHORT = {REFERENCE: "reference", HELDOUT: "held-out"}
 
 
-def name_of_score(single: SingleScore, told: str) -> str:
-    less = " and ".join(SHORT[item] for item in BESIDE[told])
+def name_of_score(single: SingleScore, key: str) -> str:
+    less = " and ".join(SHORT[item] for item in BESIDE[key])
     return f"{single.name} less {less}" if less else single.name
 
 
@@ -171,12 +171,12 @@ class ArenaContestant:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What its verdicts may speak for, by its class or by what some result says; scores have none."""
-        said = {run.verdict.decision for run in self.runs}
+        decisions = {run.verdict.decision for run in self.runs}
         own = method_named(self.method).claim
-        if said == {"score_only"}:
+        if decisions == {"score_only"}:
             return ()
         return tuple(
-            claim for claim in ("non_membership", "membership") if claim == own or f"evidence_of_{claim}" in said
+            claim for claim in ("non_membership", "membership") if claim == own or f"evidence_of_{claim}" in decisions
         )
 
     @property
@@ -212,10 +212,10 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
         entered.append(ArenaContestant(name, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
-        for told, beside in BESIDE.items():
+        for less, beside in BESIDE.items():
             needs = _needs(single.score.requirements, (), situation, beside)
-            entries = _entries(values_of(levels, told, score), asked)
-            entered.append(ArenaContestant(name_of_score(single, told), LEVELS, needs, entries, is_score=True))
+            entries = _entries(values_of(levels, less, score), asked)
+            entered.append(ArenaContestant(name_of_score(single, less), LEVELS, needs, entries, is_score=True))
     return tuple(item for item in entered if item.entries)
 
 
@@ -230,9 +230,9 @@ def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleSco
             yield method, score, name if score is None else f"{name}, {score.name}", of_test
 
 
-def values_of(levels: Sequence[Run], told: str, score: str) -> list[tuple[Run, float | None]]:
+def values_of(levels: Sequence[Run], key: str, score: str) -> list[tuple[Run, float | None]]:
     """The numbers of a single score in results of `levels`."""
-    return [(run, run.statistics.details.get(told, {}).get(score)) for run in levels]
+    return [(run, run.statistics.details.get(key, {}).get(score)) for run in levels]
 
 
 def sign_of(method: str) -> int:

@@ -67,9 +67,11 @@ def columns_of(every: Sequence[int]) -> dict[str, int]:
     return {named(dose): dose for dose in every}
 
 
-def found_cell(one: ArenaContestant, of: Sequence[int], error: float, world: str, kind: str | None = None) -> TableCell:
-    share = one.found(of, error, kind)
-    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in one.of(of, kind)], world)
+def found_cell(
+    item: ArenaContestant, of: Sequence[int], error: float, world: str, kind: str | None = None
+) -> TableCell:
+    share = item.found(of, error, kind)
+    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in item.of(of, kind)], world)
 
 
 def fewer_unread(entered: Sequence[ArenaContestant]) -> str:
@@ -79,8 +81,8 @@ def fewer_unread(entered: Sequence[ArenaContestant]) -> str:
     few = [f"{name} ({unread})" for name, unread in number.items() if unread < most]
     if not few:
         return ""
-    told = formats.listed(few)
-    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {told}."
+    names = formats.listed(few)
+    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {names}."
 
 
 def power(scope: Scope, error: float) -> Block | None:
@@ -132,8 +134,8 @@ def verdicts(scope: Scope) -> list[Block | None]:
 
 
 def _claims(entered: Sequence[ArenaContestant]) -> dict[str, tuple[ArenaContestant, Callable[[Run], bool]]]:
-    told = ((item, *DECIDES[claim]) for item in entered for claim in item.claims)
-    return {f"{item.name}: {said}": (item, decides) for item, said, decides in told}
+    claims = ((item, *DECIDES[claim]) for item in entered for claim in item.claims)
+    return {f"{item.name}: {verdict}": (item, decides) for item, verdict, decides in claims}
 
 
 # ------------------------------------------------------------------------------------------------ statistics
@@ -161,13 +163,13 @@ def compared(
     }
     levels = select(runs, method=LEVELS)
     for score, single in SCORES.items():
-        for told in beside:
-            values = values_of(levels, told, score)
-            rows[name_of_score(single, told)] = [(run, value) for run, value in values if value is not None]
+        for less in beside:
+            values = values_of(levels, less, score)
+            rows[name_of_score(single, less)] = [(run, value) for run, value in values if value is not None]
 
     def cell(values: Sequence[tuple[Run, float]], is_in: Callable[[Run], bool]) -> TableCell:
-        here = [(run, value) for run, value in values if is_in(run)]
-        return spread([value for _, value in here], tuple(run.anchor for run, _ in here), scope.world.name)
+        in_column = [(run, value) for run, value in values if is_in(run)]
+        return spread([value for _, value in in_column], tuple(run.anchor for run, _ in in_column), scope.world.name)
 
     filled = {name: values for name, values in rows.items() if values}
     quantities = ("value", "lowest", "highest")

@@ -159,12 +159,12 @@ def say_missing(block: Block) -> str:
         by_row.setdefault(row, []).append(column)
     if len(by_row) == len(block.rows) > 1 and len({tuple(columns) for columns in by_row.values()}) == 1:
         by_row = {"all rows": by_row[block.rows[0].name]}
-    told = "; ".join(
+    listed = "; ".join(
         f"{row}: {'all' if len(columns) == len(block.columns) else ', '.join(columns)}"
         for row, columns in list(by_row.items())[:LISTED_MISSING]
     )
     more = f"; and {len(by_row) - LISTED_MISSING} further rows" if len(by_row) > LISTED_MISSING else ""
-    return f"Missing: {len(missing)} of {block.num_cells} cells ({told}{more})."
+    return f"Missing: {len(missing)} of {block.num_cells} cells ({listed}{more})."
 
 
 def say_tests(rows: Sequence[TableRow]) -> str:

@@ -223,24 +223,24 @@ def log_axis(axis: Axes, xs: Sequence[float], labels: Sequence[str]) -> None:
     axis.set_xticklabels(labels)
 
 
-def draw_line(axis: Axes, line: PlotLine, place: int, *, band: bool = False) -> None:
-    """A line with its markers, in the colour of its place; with a band between the ends where it has them."""
+def draw_line(axis: Axes, line: PlotLine, index: int, *, band: bool = False) -> None:
+    """A line with its markers, in the colour of its index; with a band between the ends where it has them."""
     points = [point for point in line.points if math.isfinite(point[1])]
     xs, ys = [point[0] for point in points], [point[1] for point in points]
-    axis.plot(xs, ys, marker=MARKERS[place % len(MARKERS)], color=colour(place), label=line.name)
+    axis.plot(xs, ys, marker=MARKERS[index % len(MARKERS)], color=colour(index), label=line.name)
     if band and points and all(math.isfinite(point[2]) for point in points):
         axis.fill_between(
             xs,
             [point[2] for point in points],
             [point[3] for point in points],
-            color=colour(place),
+            color=colour(index),
             alpha=0.13,
             linewidth=0,
         )
 
 
-def colour(place: int) -> str:
-    return COLOURS[place % len(COLOURS)]
+def colour(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
 
 
 # Shrinking SVG: coordinates are rounded, and the style that matplotlib repeats at every marker is written once --------
@@ -280,7 +280,7 @@ def _numbered(svg: str) -> dict[str, str]:
 def _shortened(tag: str, ids: Mapping[str, str]) -> str:
     tag = _ID.sub(lambda item: f' id="{ids[item[1]]}"' if item[1] in ids else "", _UNTURNED.sub("", tag))
     tag = _NAMED.sub(lambda item: f"#{ids.get(item[1], item[1])}", tag)
-    tag = _PLACE.sub(lambda place: _NUMBER.sub(_rounded, place[0]), tag)
+    tag = _PLACE.sub(lambda coordinates: _NUMBER.sub(_rounded, coordinates[0]), tag)
     return _PATH.sub(lambda path: " ".join(_AROUND_LETTERS.sub(r"\1", path[0]).split()), tag)
 
 
