@@ -190,19 +190,6 @@ def by_set(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
 
 # ---------------------------------------------------------------------------------------- gates, deviations
 
-GATES = {
-    "ce": "cross-entropy falls",
-    "ce_share": "as far as half of what controls' references gain",
-    "kl": "not farther from the target",
-    "kl_third": "not farther on the third text",
-    "nll_third": "loss on the third text",
-    "rank_correlation": "ranks like the reference",
-    "seeds": "stable over seeds",
-    "layout": "prepared alike",
-    "separation": "reading lowers Delta of controls",
-}
-SHAMS = {"sham_unrelated": "trained on other text", "sham_noise": "weights with noise"}
-
 
 def gates(scope: Scope) -> Filled:
     """How often each gate fires, on real distilled references (wrongly) and on shams (rightly)."""
@@ -228,9 +215,9 @@ def gates(scope: Scope) -> Filled:
     sources = {
         "target read nothing": gates_of([run for run in runs if not reading_of(run).exposures]),
         "target read the set": gates_of([run for run in runs if reading_of(run).exposures]),
-        **{f"sham: {name}": gates_of(runs, "shams", sham) for sham, name in SHAMS.items()},
+        **{f"sham: {name}": gates_of(runs, "shams", sham) for sham, name in scope.names["shams"].items()},
     }
-    rows = {name: gate for gate, name in GATES.items()} | {"any of them": None}
+    rows = {name: gate for gate, name in scope.names["gates"].items()} | {"any of them": None}
     notes = ["Fired rightly: on a sham. On a real distilled reference it is a lost audit."]
     return tables(cross_table("gates", world, "Gates that fire", "gate", rows, sources, QUANTITIES, notes, fired))
 
@@ -453,6 +440,8 @@ def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
 
 
 class CalibrationReport(DeclaredReport):
+    """names: gates and shams, by their keys in the results."""
+
     special: ClassVar = {
         "errors": of_halves(errors),
         "rates": rates,

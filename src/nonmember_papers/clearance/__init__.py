@@ -33,18 +33,6 @@ from nonmember_papers.clearance.pictures import deltas_figure, grid
 
 FEW = 6  # results, of which it is said in words what each excludes
 MEDIAN = ("median", "lowest", "highest")
-GATES = {
-    "ce": "gain in cross-entropy on the suspect set",
-    "ce_share": "that gain as a share of the controls' references'",
-    "kl": "fall of divergence from the target there",
-    "kl_third": "rise of divergence on a third text",
-    "nll_third": "rise of loss on a third text",
-    "rank_correlation": "rank correlation with the reference",
-    "seeds": "standard deviation of Delta over seeds",
-    "layout": "AUC by layout, suspect against third text",
-    "separation": "Delta of unread controls less that of read ones",
-}
-SHAMS = {"sham_unrelated": "sham: unrelated text", "sham_noise": "sham: noise"}
 
 Holds = Callable[[AuditResult], bool]
 table = partial(block_of, dash_is_missing=False)
@@ -278,6 +266,7 @@ def smallest_doses(scope: Scope) -> Block | None:
 
 def gates(scope: Scope) -> Filled:
     """How far every gate was from its bound, and how often it fired; beside it on shams, where one should."""
+    names, shams = scope.names["gates"], scope.names["shams"]
 
     def gates_of(result: AuditResult, sham: str = "") -> dict[str, Any]:
         found = details(result)
@@ -294,20 +283,18 @@ def gates(scope: Scope) -> Filled:
         having = [run for run in scope.runs if name in gates_of(run.result)]
         value = spread_of(scope, having, detail("gates", name, "value"), formats.decimals)
         bound = TableCell((Numeral(text, bounds[0], scope.world.name),))
-        return [bound, value, failed(name), *(failed(name, sham) for sham in SHAMS)]
+        return [bound, value, failed(name), *(failed(name, sham) for sham in shams)]
 
     def refused(sham: str) -> TableCell:
         having = [run for run in scope.runs if sham in details(run.result).get("shams", {})]
         return share_of(scope, having, lambda result: bool(details(result)["shams"][sham]["refused"]))
 
-    rows = {
-        shown: row(name) for name, shown in GATES.items() if any(name in gates_of(run.result) for run in scope.runs)
-    }
-    columns = ("must be", "distilled references", "failed", *(f"{name}, failed" for name in SHAMS.values()))
-    shams = {"refused": [refused(sham) for sham in SHAMS]}
+    rows = {text: row(name) for name, text in names.items() if any(name in gates_of(run.result) for run in scope.runs)}
+    columns = ("must be", "distilled references", "failed", *(f"{name}, failed" for name in shams.values()))
+    refusals = {"refused": [refused(sham) for sham in shams]}
     return tables(
         table(scope, "gates", "Gates", "gate", columns, rows, MEDIAN),
-        table(scope, "shams", "Shams refused", "", SHAMS.values(), shams, ("refused", "of")),
+        table(scope, "shams", "Shams refused", "", shams.values(), refusals, ("refused", "of")),
     )
 
 
@@ -384,6 +371,8 @@ def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
 
 
 class ClearanceReport(DeclaredReport):
+    """names: gates and shams, by their keys in the results."""
+
     special: ClassVar = {
         "verdicts": verdicts,
         "margins": margins,
