@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nonmember.reports.core.grid import DOUBTED, MARKS, Block, TableCell
+from nonmember.reports.core.grid import DOUBTED, MARKS, PUBLISHED, Block, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import counted, mark
-from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
+from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_number, published_tables
 from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate
@@ -19,9 +19,8 @@ from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
 from nonmember.reports.declared.tables import TableSpec
-from nonmember.reports.render.blocks import published_block
 
-SECTIONS, PUBLISHED = "sections.md", "published.txt"
+SECTIONS, PRINTED_NUMBERS = "sections.md", "published.txt"
 
 
 @dataclass(frozen=True)
@@ -51,32 +50,34 @@ class Printed:
     notes: Sequence[str] = ()
 
     def block(self, key: str, table: PublishedTable, ours: TableSpec | None) -> Block:
-        title = self.title or f"Published: table {key.removeprefix('table')}"
         corner, template = (ours.head, ours.template) if ours else ("", "{}")
-        is_marked = self.members or self.truths or self.doubted
-        marks = self._marks(table) if is_marked else None
-        return published_block(
-            key,
-            title,
+
+        def cell(row: str, column: str, texts: Sequence[str]) -> TableCell:
+            numbers = tuple(map(published_number, texts, self._marks(row, column, texts)))
+            joined = "{}" if len(numbers) == 1 else self.template or template
+            return TableCell(numbers or (dash(PUBLISHED),), (), joined)
+
+        return Block(
+            f"{key}-published",
+            PUBLISHED,
+            self.title or f"Published: table {key.removeprefix('table')}",
             self.corner or corner,
-            table,
+            table.columns,
+            tuple(
+                TableRow(row, tuple(cell(row, column, cells[column]) for column in table.columns))
+                for row, cells in table.rows.items()
+            ),
             tuple(self.numbers),
-            self.template or template,
-            marks,
-            tuple(self.notes),
+            notes=tuple(self.notes),
         )
 
-    def _marks(self, table: PublishedTable) -> Callable[[str, str], tuple[str, ...]]:
-        def marks(row: str, column: str) -> tuple[str, ...]:
-            texts = table.get(row, column)
-            if self.doubted:
-                return (DOUBTED if column in self.doubted.get(row, ()) else "",) * len(texts)
-            truths = self.truths or ["member" if row in self.members else "non_member"] * len(texts)
-            return tuple(
-                mark(number(text) < ALPHA, truth, self.claim) for text, truth in zip(texts, truths, strict=True)
-            )
-
-        return marks
+    def _marks(self, row: str, column: str, texts: Sequence[str]) -> Sequence[str]:
+        if self.doubted:
+            return [DOUBTED if column in self.doubted.get(row, ()) else ""] * len(texts)
+        if not texts or not (self.members or self.truths):
+            return [""] * len(texts)
+        truths = self.truths or ["member" if row in self.members else "non_member"] * len(texts)
+        return [mark(number(text) < ALPHA, truth, self.claim) for text, truth in zip(texts, truths, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +123,7 @@ class DeclaredReport(Report):
 
     @cached_property
     def all_tables(self) -> list[TableSpec]:
-        known = published_tables(self.path / PUBLISHED)
+        known = published_tables(self.path / PRINTED_NUMBERS)
 
         def table(name: str, fields: Mapping[str, Any]) -> TableSpec:
             keys = fields.get("published", [])
@@ -167,7 +168,7 @@ class DeclaredReport(Report):
 
     def _printed(self, section: str) -> list[Block]:
         """The paper's own tables of a section: those that a table of it names, and those whose key it is."""
-        known, blocks = published_tables(self.path / PUBLISHED), []
+        known, blocks = published_tables(self.path / PRINTED_NUMBERS), []
         for key, fields in self.published.items():
             name = fields.get("section", key)
             if name == section:

@@ -14,11 +14,11 @@ from typing import Any
 
 from nonmember.reports.core import controls, formats
 from nonmember.reports.core.grid import Block, TableCell, TableRow
-from nonmember.reports.core.published import PublishedTable
+from nonmember.reports.core.published import PublishedTable, published_number
 from nonmember.reports.core.worlds import Scope, one_target
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen, parts_of
-from nonmember.reports.render.blocks import adjusted, filled, published_number, say_medians, say_missing, say_tests
+from nonmember.reports.render.blocks import adjusted, filled, say_medians, say_missing, say_tests
 from nonmember.results.load import Run
 
 OF_WORLD = ("domain", "target", "reference")

@@ -1,4 +1,4 @@
-"""From a rule for one cell to a block: rows, published numbers, Holm's adjustment, and what must be said under it."""
+"""From a rule for one cell to a block: rows, Holm's adjustment, and what must be said under it."""
 
 from __future__ import annotations
 
@@ -7,57 +7,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import (
-    DOUBTED,
-    FALSE,
-    INVALID,
-    MISSED,
-    PUBLISHED,
-    Block,
-    Numeral,
-    TableCell,
-    TableRow,
-    dash,
-)
-from nonmember.reports.core.published import PublishedTable
-from nonmember.reports.core.published import number as value_of
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.worlds import Scope
 from nonmember.stats.multiplicity import holm
 
-Truth = Callable[[str, str], tuple[str, ...]]
 LISTED_MISSING = 12
 OfRow = TypeVar("OfRow")
 OfColumn = TypeVar("OfColumn")
-
-
-def published_number(text: str, mark: str = "") -> Numeral:
-    """As printed, with the digits of the paper."""
-    text, mark = (text.rstrip("?"), DOUBTED) if text.endswith("?") else (text, mark)
-    shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
-    return Numeral(shown, value_of(text), PUBLISHED, mark=mark)
-
-
-def published_block(
-    key: str,
-    title: str,
-    corner: str,
-    table: PublishedTable,
-    quantities: tuple[str, ...],
-    template: str = "{}",
-    marks: Truth | None = None,
-    notes: tuple[str, ...] = (),
-) -> Block:
-    """The paper's own table. marks: (row, column) -> a mark per number."""
-    rows = []
-    for name, cells in table.rows.items():
-        made = []
-        for column in table.columns:
-            texts = cells[column]
-            given = marks(name, column) if marks and texts else ("",) * len(texts)
-            numbers = tuple(published_number(text, item) for text, item in zip(texts, given, strict=True))
-            made.append(TableCell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
-        rows.append(TableRow(name, tuple(made)))
-    return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
 
 
 def filled(block: Block, notes: Iterable[str]) -> Block | None:
