@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.reports.core.grid import Block, Cell, Document, Row, Section
+from nonmember.reports.core.grid import Block, ReportDocument, Section, TableCell, TableRow
 from nonmember.results.load import Run
 
 FILE = Path(__file__).parents[1] / "golden" / "reports.json"
@@ -24,7 +24,7 @@ REPORTS = {path.stem for path in (Path(__file__).parents[2] / "conf" / "report")
 IS_WRITING = os.environ.get("NONMEMBER_GOLDEN") == "write"
 
 
-def hashes(document: Document) -> dict[str, str]:
+def hashes(document: ReportDocument) -> dict[str, str]:
     """Key of a section -> hash of all it prints; pictures by their numbers, and as drawn where they were rendered."""
     parts: dict[str, Any] = {section.key: _section(section) for section in document.sections}
     head = (document.name, document.title, document.subtitle, document.worlds, document.notes)
@@ -64,18 +64,18 @@ def _block(block: Block) -> list[Any]:
     ]
 
 
-def _row(row: Row) -> list[Any]:
+def _row(row: TableRow) -> list[Any]:
     return [row.name, [_cell(cell) for cell in row.cells]]
 
 
-def _cell(cell: Cell) -> list[Any]:
+def _cell(cell: TableCell) -> list[Any]:
     return [
         cell.template,
         [[dataclasses.astuple(number) for number in numbers] for numbers in (cell.ours, cell.published)],
     ]
 
 
-def check(document: Document, runs: Sequence[Run]) -> None:
+def check(document: ReportDocument, runs: Sequence[Run]) -> None:
     """Known by report and results, whichever test builds it; what was never written down fails."""
     if document.name not in REPORTS:  # of an extension, on results made here
         return

@@ -14,7 +14,7 @@ from nonmember.reports.declared.cells import CellTemplate, computed
 from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.declared.sections import read_sections
-from nonmember.reports.declared.tables import Axis, Table
+from nonmember.reports.declared.tables import FactAxis, TableSpec
 from nonmember.reports.render.markdown import cell_text
 
 WORLD = World(
@@ -58,7 +58,7 @@ def test_what_a_template_prints(template, printed):
 def test_a_table_by_a_fact_that_no_result_has_is_refused():
     here = scope(made_up.result(), made_up.result())
     with pytest.raises(ValueError, match="'here' goes by 'metric', which none of its 2 results has"):
-        Table(["metric"], "target", "{value}", sweep="here").block(here)
+        TableSpec(["metric"], "target", "{value}", sweep="here").block(here)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,9 @@ def test_rows_columns_and_what_is_said():
     here = scope(
         made_up.result(target="target", p_value=0.01), made_up.result(target="member", p_value=0.04, truth="member")
     )
-    table = Table(["target"], "domain", "{p_value:tested}", ["p"], sweep="here", names={"domain": {"scipy": "SciPy"}})
+    table = TableSpec(
+        ["target"], "domain", "{p_value:tested}", ["p"], sweep="here", names={"domain": {"scipy": "SciPy"}}
+    )
     (block,) = table.blocks(here)
     assert (block.key, block.corner, block.columns) == ("here-micro", "target", ("SciPy",))
     assert {row.name: row.cells[0].ours[0].adjusted for row in block.rows} == {"read": "0.040", "target": "0.020"}
@@ -112,24 +114,24 @@ def test_each_part_of_a_result_and_the_family_of_one_column():
     curve = [{"size": size, "p": size / 100} for size in (5, 1)]
     here = scope(made_up.result(details={"scores": scores, "curve": curve}, p_value=0.01))
     columns = {"AUC": "{details.each.auc}", "p": "{p_value:tested}"}
-    block = Table(["each"], columns, sweep="here", each="scores", names={"each": {"zlib": "Zlib"}}).block(here)
+    block = TableSpec(["each"], columns, sweep="here", each="scores", names={"each": {"zlib": "Zlib"}}).block(here)
     assert [[row.name, *map(cell_text, row.cells)] for row in block.rows] == [
         ["Zlib", "0.600", "0.010 \\[Holm 0.020\\]"],
         ["loss", "0.700", "0.010 \\[Holm 0.020\\]"],
     ]
     assert block.notes[0].startswith("2 p-values, Holm-adjusted as one family.")
-    block = Table(["domain?"], "each", "{details.each.p:p}", sweep="here", each="curve.size").block(here)
+    block = TableSpec(["domain?"], "each", "{details.each.p:p}", sweep="here", each="curve.size").block(here)
     assert block.columns == ("1", "5")
     named = {"first": "scores.zlib", "none": "scores.other"}
-    block = Table(["each"], {"AUC": "{details.each.auc}"}, sweep="here", each=named).block(here)
+    block = TableSpec(["each"], {"AUC": "{details.each.auc}"}, sweep="here", each=named).block(here)
     assert [row.name for row in block.rows] == ["first"]
 
 
 def test_labels_of_an_axis():
     here = scope(*(made_up.result(data={"draw": draw}) for draw in (4, 0)), made_up.result(data={"draw": None}))
-    axis = Axis("draw", {0: "the first", "other": "draw {}", "none": "no draw"})
+    axis = FactAxis("draw", {0: "the first", "other": "draw {}", "none": "no draw"})
     assert list(axis.labels(here, here.runs, "here").values()) == ["the first", "draw 4", "no draw"]
-    assert list(Axis("draw", "{} times").labels(here, here.runs, "here").values()) == ["0 times", "4 times"]
+    assert list(FactAxis("draw", "{} times").labels(here, here.runs, "here").values()) == ["0 times", "4 times"]
 
 
 def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):

@@ -18,7 +18,7 @@ from nonmember_papers.published_margins import rereading
 from nonmember_papers.published_margins.report import p_cell
 from nonmember_papers.published_margins.rereading import (
     PRINTED,
-    Reread,
+    RereadCell,
     count,
     everything,
     held_out,
@@ -179,7 +179,7 @@ def test_p_values_carry_what_they_mean_and_what_is_printed(document):
 
 
 def test_a_range_that_does_not_decide_is_no_decision():
-    cell = Reread((5,), "410m", "70m", "HN", False, (1.0, 5.0), (0.04, 0.05), "0.1")
+    cell = RereadCell((5,), "410m", "70m", "HN", False, (1.0, 5.0), (0.04, 0.05), "0.1")
     assert p_cell(cell, 0.05).ours[-1].mark == UNDECIDED
 
 

@@ -10,9 +10,9 @@ import pytest
 from reading import runs_of
 
 from nonmember.reports.core.explorer import axis_of, row_of, statistics_of
-from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Number, Row
+from nonmember.reports.core.grid import PUBLISHED, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.numbers import STATISTIC, counted, detail, field, number
-from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
+from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
 from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.render.markdown import cell_text
 
@@ -20,7 +20,7 @@ METHOD = "novel"
 
 
 def block(key, world, value):
-    return Block(key, world, key, "set", ("score",), (Row("a", (Cell((value,)),)),), ("score",))
+    return Block(key, world, key, "set", ("score",), (TableRow("a", (TableCell((value,)),)),), ("score",))
 
 
 def scores(scope: Scope) -> Filled:
@@ -35,18 +35,18 @@ def notes_only(scope: Scope) -> Filled:
 class NovelReport(Report):
     methods: ClassVar = (METHOD,)
     parts: ClassVar = (
-        Part(
+        ReportPart(
             "scores",
             "Scores",
             "How large they are.",
             fill=scores,
             made_by=("scores", "more"),
             notes=("Always.",),
-            published=lambda: [block("printed", PUBLISHED, Number(".5", 0.5, PUBLISHED))],
+            published=lambda: [block("printed", PUBLISHED, Numeral(".5", 0.5, PUBLISHED))],
         ),
-        Part("picture", "A picture", "None.", fill=lambda _: figures()),
-        Part("told", "Only notes", "Told.", fill=notes_only),
-        Part("empty", "Nothing", "Nothing to regenerate."),
+        ReportPart("picture", "A picture", "None.", fill=lambda _: figures()),
+        ReportPart("told", "Only notes", "Told.", fill=notes_only),
+        ReportPart("empty", "Nothing", "Nothing to regenerate."),
     )
     glance: ClassVar = Glance(("high",), lambda scope: [counted(1, len(scope.runs), scope.world.name)], "How to read.")
     notes: ClassVar = ("A note.",)

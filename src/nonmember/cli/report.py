@@ -17,7 +17,7 @@ from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
 
 if TYPE_CHECKING:
-    from nonmember.reports.core.grid import Document
+    from nonmember.reports.core.grid import ReportDocument
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
 
     now = datetime.now().astimezone()
 
-    def made(found: Collection) -> tuple[Document, dict[str, str | bytes]]:
+    def made(found: Collection) -> tuple[ReportDocument, dict[str, str | bytes]]:
         own = [run for run in found.runs if is_own(run, known)]
         others = [run for run in found.runs if not is_own(run, known)]
         document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))

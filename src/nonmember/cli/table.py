@@ -20,7 +20,7 @@ from rich.text import Text
 from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.content import plain
 from nonmember.reports.audit_page.gates import gates_of
-from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
+from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.formats import DASH
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcomes
@@ -180,7 +180,7 @@ def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
         console.print(sentence, soft_wrap=True)
 
 
-def table_of_families(all_families: Sequence[Family]) -> Table:
+def table_of_families(all_families: Sequence[SetFamily]) -> Table:
     """A row per target with several sets."""
     table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
     for family in all_families:
@@ -196,7 +196,7 @@ def table_of_families(all_families: Sequence[Family]) -> Table:
     return table
 
 
-def _listed(names: Sequence[str], family: Family) -> str:
+def _listed(names: Sequence[str], family: SetFamily) -> str:
     """The first few by name."""
     if not names or len(names) == len(family.sets):
         return "all" if names else "none"

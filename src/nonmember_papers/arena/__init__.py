@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, dash
+from nonmember.reports.core.grid import Block, TableCell, dash
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, Group, named, no_rate, number_cell
-from nonmember.reports.planted.contestants import ERRORS, SIZES, Contestant, contestants, doses, numbers, shown
+from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, AuditGroup, named, no_rate, number_cell
+from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers, shown
 from nonmember.reports.planted.tables import (
     AT_A_GLANCE,
     EQUAL,
@@ -27,25 +27,23 @@ from nonmember.reports.render.blocks import cross_table
 from nonmember_papers.arena import figures
 from nonmember_papers.arena.overview import overview, quoted
 
-NOTHING = "no results for this table yet."
 LIGHT = (1, 2)  # readings at which contestants differ most
 
 
 def at_equal_errors(scope: Scope) -> Filled:
     """The usual error as a figure with its numbers, the others as tables."""
     *strict, usual = (power(scope, error) for error in ERRORS)
-    drawn = () if usual is None else (figures.power(scope, usual),)
-    return Filled(NOTHING, tuple(item for item in strict if item is not None), drawn)
+    return tables(*strict, usual and figures.power(scope, usual))
 
 
 def by_size(scope: Scope) -> Filled:
     """A row for each contestant that figures show and number of documents."""
     world, entered = scope.world.name, {number: shown(contestants(scope, SIZES, number)) for number in numbers(scope)}
-    every = doses([item for here in entered.values() for item in here])
-    found = {number: by_name(here) for number, here in entered.items()}
-    names = dict.fromkeys(name for here in found.values() for name in here)
-    rows = {f"{name}, {number}": here[name] for name in names for number, here in found.items() if name in here}
-    few = [f"{number} documents. {note}" for number, here in entered.items() if (note := fewer_unread(here))]
+    every = doses([item for entrants in entered.values() for item in entrants])
+    found = {number: by_name(entrants) for number, entrants in entered.items()}
+    names = dict.fromkeys(name for items in found.values() for name in items)
+    rows = {f"{name}, {number}": items[name] for name in names for number, items in found.items() if name in items}
+    few = [f"{number} documents. {note}" for number, entrants in entered.items() if (note := fewer_unread(entrants))]
     title = f"Found at {USUAL:.0%} false positives, by number of documents"
     block = cross_table(
         "sizes",
@@ -58,7 +56,7 @@ def by_size(scope: Scope) -> Filled:
         (EQUAL.format(USUAL), *few, CLUSTERED),
         lambda item, dose: found_cell(item, [dose], USUAL, world),
     )
-    return tables(None) if block is None else Filled(NOTHING, (), (figures.sizes(scope, block, list(entered)),))
+    return tables(block and figures.sizes(scope, block, list(entered)))
 
 
 def by_kind(scope: Scope) -> Filled:
@@ -92,21 +90,20 @@ def costs(scope: Scope) -> Filled:
     planted = doses(contestants(scope))
     dose = next((dose for dose in (LIGHT[-1], *planted) if dose in planted), None)
     beside = None if dose is None else cost_and_power(scope, dose)
-    drawn = () if beside is None or dose is None else (figures.cost_against_power(scope, beside, dose),)
-    block = what_audits_took(scope)
-    return Filled(NOTHING, () if block is None else (block,), drawn)
+    drawn = None if beside is None or dose is None else figures.cost_against_power(scope, beside, dose)
+    return tables(what_audits_took(scope), drawn)
 
 
 def cost_and_power(scope: Scope, dose: int) -> Block | None:
     """What is found of sets read so often, against the tokens that it takes."""
     world = scope.world.name
 
-    def tokens(one: Contestant) -> Cell:
-        cost = one.needs.cost
-        return Cell((dash(world),)) if cost is None else number_cell(f"{cost.tokens:,}", cost.tokens, world)
+    def tokens(item: ArenaContestant) -> TableCell:
+        cost = item.needs.cost
+        return TableCell((dash(world),)) if cost is None else number_cell(f"{cost.tokens:,}", cost.tokens, world)
 
-    def found(one: Contestant) -> Cell:
-        return no_rate(world) if one.needs.cost is None else found_cell(one, [dose], USUAL, world)
+    def found(item: ArenaContestant) -> TableCell:
+        return no_rate(world) if item.needs.cost is None else found_cell(item, [dose], USUAL, world)
 
     columns = {"tokens trained and read": tokens, f"found, read {named(dose)}": found}
     rows = by_name(contestants(scope))
@@ -117,15 +114,15 @@ def what_audits_took(scope: Scope) -> Block | None:
     world, sizes = scope.world.name, numbers(scope)
     of_size = {number: by_name(contestants(scope, SIZES, number)) for number in sizes}
 
-    def seconds(one: Contestant | None) -> Cell:
-        if one is None or one.seconds is None:
-            return Cell((dash(world),))
-        return number_cell(formats.decimals(one.seconds, 1), one.seconds, world, one.runs)
+    def seconds(item: ArenaContestant | None) -> TableCell:
+        if item is None or item.seconds is None:
+            return TableCell((dash(world),))
+        return number_cell(formats.decimals(item.seconds, 1), item.seconds, world, item.runs)
 
-    def cell(one: Contestant, column: int | str) -> Cell:
+    def cell(item: ArenaContestant, column: int | str) -> TableCell:
         if column == "audits":
-            return Group(one.runs, world).count()
-        return seconds(of_size[column].get(one.name) if isinstance(column, int) else one)
+            return AuditGroup(item.runs, world).count()
+        return seconds(of_size[column].get(item.name) if isinstance(column, int) else item)
 
     columns: dict[str, int | str] = {"audits": "audits", "seconds": "seconds"}
     columns |= {f"seconds, {number} documents": number for number in sizes}
@@ -135,7 +132,7 @@ def what_audits_took(scope: Scope) -> Block | None:
         "controls, which serve all sets together; the paired t finds PRISM's distilled reference. "
         "Scores are observed together, by an audit of all of them."
     )
-    rows = by_name([one for one in contestants(scope) if not one.is_score])
+    rows = by_name([item for item in contestants(scope) if not item.is_score])
     return cross_table(
         "costs", world, "What an audit took", "method", rows, columns, ("count", "seconds"), [note], cell
     )

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.planted.contestants import READS_NO_MODEL, SIZES, Contestant, contestants, doses, shown
+from nonmember.reports.planted.contestants import READS_NO_MODEL, SIZES, ArenaContestant, contestants, doses, shown
 from nonmember.reports.planted.tables import USUAL
 from nonmember.reports.render.figures import (
     MARKERS,
@@ -30,7 +30,7 @@ from nonmember.reports.render.figures import (
 AXIS = "share of sets found"
 
 
-def styles_of(lines: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
+def styles_of(lines: Sequence[ArenaContestant]) -> dict[str, dict[str, Any]]:
     """By name: a colour and a marker each; what reads no model is grey."""
     coloured = [item.name for item in lines if item.method != READS_NO_MODEL]
     marks = {
@@ -43,7 +43,7 @@ def coordinates(points: Sequence[Share]) -> tuple[list[float], list[float]]:
     return [x for x, *_ in points], [share for _, share, *_ in points]
 
 
-def power(scope: Scope, block: Block) -> Figure:
+def power(scope: Scope, block: Block) -> Figure | None:
     """block: of all contestants, a column for each dose."""
     entered = contestants(scope)
     rows, every = {row.name: row for row in block.rows}, doses(entered)
@@ -64,14 +64,14 @@ def power(scope: Scope, block: Block) -> Figure:
     return figure_of("arena", scope.world, block.title, alt, block, (5.8, 4.1), paint)
 
 
-def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure:
+def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure | None:
     """A panel for each dose, over the number of documents. block: a row for each contestant and number."""
     rows = {row.name: row for row in block.rows}
     lines = shown(contestants(scope, SIZES, numbers[-1]))
 
     def points(name: str, column: int) -> list[Share]:
-        here = [(number, rows[f"{name}, {number}"]) for number in numbers if f"{name}, {number}" in rows]
-        one_cell = [(number, replace(row, cells=row.cells[column : column + 1])) for number, row in here]
+        known = [(number, rows[f"{name}, {number}"]) for number in numbers if f"{name}, {number}" in rows]
+        one_cell = [(number, replace(row, cells=row.cells[column : column + 1])) for number, row in known]
         return [point for number, row in one_cell for point in shares_of(row, [number])]
 
     def paint(canvas: Canvas) -> None:
@@ -89,7 +89,7 @@ def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure:
     return figure_of("arena-sizes", scope.world, block.title, alt, block, (width, height + 0.6), paint)
 
 
-def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure:
+def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure | None:
     """block: of each contestant its tokens, and what it finds. What reads none is a line across."""
     styles = styles_of(shown(contestants(scope)))
     plain = {"marker": ".", "color": QUIET, "alpha": 0.6, "zorder": 1}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nonmember.advice.contestants import CONTESTANTS
-from nonmember.advice.contestants import Contestant as Advised
+from nonmember.advice.contestants import CONTESTANTS, Contestant
 from nonmember.advice.measured import Measured, Says, measured
-from nonmember.reports.core.grid import FALSE, Block, Cell, Choice, dash
+from nonmember.reports.core.grid import FALSE, Block, RowChoice, TableCell, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import QUANTITIES, named, no_rate, number_cell, rate_of
 from nonmember.reports.planted.contestants import (
@@ -16,7 +15,7 @@ from nonmember.reports.planted.contestants import (
     CLAIMS,
     NOTHING,
     TOKENS,
-    Contestant,
+    ArenaContestant,
     Needs,
     contestants,
     doses,
@@ -28,14 +27,14 @@ from nonmember.reports.render.blocks import cross_table
 
 NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")
 FOLLOWS = "no model at hand follows instructions"
-Quoted = tuple[Advised, Says, dict[int, Measured]]
+Quoted = tuple[Contestant, Says, dict[int, Measured]]
 IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
 
 
-def not_here(scope: Scope) -> list[Advised]:
+def not_here(scope: Scope) -> list[Contestant]:
     """What `advise` knows and the arena has no results of: scores are there, and of the dose meter the own base's."""
-    here = {"score", *(item.method for item in contestants(scope))}
-    return [item for item in CONTESTANTS if item.name not in here or item.setting == "another base"]
+    present = {"score", *(item.method for item in contestants(scope))}
+    return [item for item in CONTESTANTS if item.name not in present or item.setting == "another base"]
 
 
 def overview(scope: Scope) -> Block | None:
@@ -44,8 +43,8 @@ def overview(scope: Scope) -> Block | None:
     every = doses(entered)
     if not every:
         return None
-    situation, no_cell = situation_of(100), Cell((dash(world),))
-    rows: dict[str, tuple[Cell, ...]] = {
+    situation, no_cell = situation_of(100), TableCell((dash(world),))
+    rows: dict[str, tuple[TableCell, ...]] = {
         item.name: (
             *_needs(item.needs, world),
             *(_counted(item, dose, world) for dose in every),
@@ -73,9 +72,9 @@ def overview(scope: Scope) -> Block | None:
     _, beside, says = zip(*(tuple(cell.ours[0].text for cell in cells[:3]) for cells in rows.values()), strict=True)
     had = dict.fromkeys(entry for text in beside for entry in text.split(", ") if entry != NOTHING)
     choices = (
-        Choice(NEEDS[0], tuple(ACCESS.values()), is_rising=True),
-        Choice(NEEDS[1], tuple(had), is_list=True),
-        Choice(NEEDS[2], tuple(dict.fromkeys(says))),
+        RowChoice(NEEDS[0], tuple(ACCESS.values()), is_rising=True),
+        RowChoice(NEEDS[1], tuple(had), is_list=True),
+        RowChoice(NEEDS[2], tuple(dict.fromkeys(says))),
     )
     block = cross_table(
         "methods",
@@ -91,34 +90,34 @@ def overview(scope: Scope) -> Block | None:
     return block and replace(block, choices=choices)
 
 
-def _needs(needs: Needs, world: str) -> tuple[Cell, ...]:
+def _needs(needs: Needs, world: str) -> tuple[TableCell, ...]:
     beside = ", ".join(needs.beside) or NOTHING
     return tuple(number_cell(text, None, world) for text in (needs.access, beside, needs.says))
 
 
-def _counted(one: Contestant, dose: int, world: str) -> Cell:
-    share, runs = one.found([dose], USUAL), [entry.run for entry in one.of([dose])]
+def _counted(item: ArenaContestant, dose: int, world: str) -> TableCell:
+    share, runs = item.found([dose], USUAL), [entry.run for entry in item.of([dose])]
     if share is None:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     return number_cell(f"{round(share.share * len(runs))} of {len(runs)}", share.share, world, runs)
 
 
-def _false(one: Contestant, world: str) -> Cell:
+def _false(item: ArenaContestant, world: str) -> TableCell:
     """Clearances of what was read, and the rest of what was not."""
-    if not one.claims:
+    if not item.claims:
         return number_cell("no verdict", None, world)
     wrong = [
         entry.run
-        for claim in one.claims
-        for entry in one.entries
+        for claim in item.claims
+        for entry in item.entries
         if bool(entry.dose) is (claim == "non_membership") and DECIDES[claim][1](entry.run)
     ]
     return number_cell(str(len(wrong)), len(wrong), world, wrong, FALSE if wrong else "")
 
 
-def _costs(needs: Needs, world: str) -> tuple[Cell, ...]:
+def _costs(needs: Needs, world: str) -> tuple[TableCell, ...]:
     if needs.cost is None:
-        return (Cell((dash(world),)),) * len(COSTS)
+        return (TableCell((dash(world),)),) * len(COSTS)
     cost = needs.cost
     models, trained = [f"{cost.tuned}"] * bool(cost.tuned), [f"{cost.trained:,}"] * bool(cost.trained)
     if cost.controls:
@@ -128,7 +127,7 @@ def _costs(needs: Needs, world: str) -> tuple[Cell, ...]:
     return tuple(number_cell(text, value, world) for text, value in zip(texts, values, strict=True))
 
 
-def _why_not(method: Advised) -> str:
+def _why_not(method: Contestant) -> str:
     if any(need.name == "follows" for need in method.needs):
         return FOLLOWS
     return IN_ITS_STUDY if any(_quoted(method)) else NOT_HERE
@@ -143,17 +142,17 @@ def quoted(scope: Scope) -> Block | None:
         for says, cells in _quoted(method)
     }
 
-    def share(dose: int) -> Callable[[Quoted], Cell]:
-        def cell(row: Quoted) -> Cell:
+    def share(dose: int) -> Callable[[Quoted], TableCell]:
+        def cell(row: Quoted) -> TableCell:
             method, says, cells = row
             if (item := cells.get(dose)) is None:
                 return no_rate(world)
             is_false = dose == 0 if says == "membership" else dose >= method.excludes
-            return rate_of(item.count, item.of, (item.low, item.high), world, mark=FALSE if is_false else "")
+            return rate_of(item.count, item.of, (item.low, item.high), world, is_false=is_false)
 
         return cell
 
-    def source(row: Quoted) -> Cell:
+    def source(row: Quoted) -> TableCell:
         first = next(iter(row[2].values()))
         table = first.cell.partition(",")[0].partition(":")[0]
         return number_cell(f"{first.study.partition(':')[0]} ({table})", None, world)
@@ -164,5 +163,5 @@ def quoted(scope: Scope) -> Block | None:
     return cross_table("quoted", world, "From studies of their own", "verdict", rows, columns, QUANTITIES, notes)
 
 
-def _quoted(method: Advised) -> list[tuple[Says, dict[int, Measured]]]:
+def _quoted(method: Contestant) -> list[tuple[Says, dict[int, Measured]]]:
     return [(says, cells) for says in method.says if (cells := measured(method.name, method.setting, says))]

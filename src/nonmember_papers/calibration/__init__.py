@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import counted, number_in
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -43,9 +43,9 @@ from nonmember_papers.calibration.rules import (
     PRISM,
     RULES,
     UNTOUCHED,
-    Count,
+    DecisionRule,
     Deviation,
-    Rule,
+    RuleCount,
     count,
     deviation,
     extra_deviation,
@@ -88,12 +88,12 @@ def having(runs: Iterable[Run], reading: Exposure) -> list[Run]:
     return [run for run in runs if reading_of(run) == reading]
 
 
-def rate(of: Count, world: str, mark: str = "") -> Cell:
+def rate(of: RuleCount, world: str, is_false: bool = False) -> TableCell:
     """How many, with the exact interval of the share."""
     if not of.runs:
         return no_rate(world)
     interval = exact_interval(of.found, len(of.runs), 1 - CONFIDENCE)
-    return rate_of(of.found, len(of.runs), interval, world, of.runs, mark, digits=0)
+    return rate_of(of.found, len(of.runs), interval, world, of.runs, is_false, digits=0)
 
 
 # ----------------------------------------------------------------------------------- tables of either half
@@ -105,7 +105,7 @@ def of_halves(block: Callable[[str, str, Sequence[Run], str], Block | None]) -> 
     def fill(scope: Scope) -> Filled:
         runs = runs_of(scope)
         halves = ((half, name, select(runs, half=half)) for half, name in HALVES.items())
-        return tables(*(block(half, name, here, scope.world.name) for half, name, here in halves))
+        return tables(*(block(half, name, of_half, scope.world.name) for half, name, of_half in halves))
 
     return fill
 
@@ -113,11 +113,11 @@ def of_halves(block: Callable[[str, str, Sequence[Run], str], Block | None]) -> 
 def errors(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """Per rule: false clearances and power."""
 
-    def power_of(size: str) -> Callable[[Rule], Cell]:
+    def power_of(size: str) -> Callable[[DecisionRule], TableCell]:
         return lambda rule: rate(power(rule, [run for run in runs if size_of(run) == size]), world)
 
-    columns: dict[str, Callable[[Rule], Cell]] = {
-        "false clearances": lambda rule: rate(false_clearances(rule, runs), world, FALSE),
+    columns: dict[str, Callable[[DecisionRule], TableCell]] = {
+        "false clearances": lambda rule: rate(false_clearances(rule, runs), world, is_false=True),
         **{f"power, {size}": power_of(size) for size in SIZES},
         "invalid": lambda rule: rate(invalid(rule, runs), world),
     }
@@ -136,9 +136,9 @@ def errors(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
 def by_reading(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """How many targets each rule clears."""
 
-    def cell(reading: Exposure, rule: Rule) -> Cell:
-        false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
-        return rate(count(rule, having(runs, reading)), world, FALSE if false else "")
+    def cell(reading: Exposure, rule: DecisionRule) -> TableCell:
+        is_false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
+        return rate(count(rule, having(runs, reading)), world, is_false)
 
     columns, title = (
         {rule.name: rule for rule in (*FEWER_RULES, FINDS)},
@@ -167,19 +167,21 @@ def by_kind(half: str, name: str, runs: Sequence[Run], world: str) -> Block | No
         kinds,
         columns,
         QUANTITIES,
-        cell=lambda here, rule: rate(power(rule, here), world),
+        cell=lambda of_kind, rule: rate(power(rule, of_kind), world),
     )
 
 
 def by_set(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """False clearances and power of every rule."""
-    kinds = {"false": (false_clearances, FALSE), "power": (power, "")}
+    kinds = {"false": (false_clearances, True), "power": (power, False)}
     columns = {f"{rule.name}: {what}": (rule, *kind) for rule in FEWER_RULES for what, kind in kinds.items()}
 
-    def cell(corpus: str, column: tuple[Rule, Callable[[Rule, Iterable[Run]], Count], str]) -> Cell:
-        rule, counts, mark = column
-        whole = rate(counts(rule, select(runs, corpus=corpus)), world, mark)
-        return Cell(whole.ours[:2], (), "{} of {}")
+    def cell(
+        corpus: str, column: tuple[DecisionRule, Callable[[DecisionRule, Iterable[Run]], RuleCount], bool]
+    ) -> TableCell:
+        rule, counts, is_false = column
+        whole = rate(counts(rule, select(runs, corpus=corpus)), world, is_false)
+        return TableCell(whole.ours[:2], (), "{} of {}")
 
     rows = {corpus: corpus for corpus in sorted({run.question.corpus for run in runs})}
     title = f"By set. {name.capitalize()}"
@@ -187,19 +189,6 @@ def by_set(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
 
 
 # ---------------------------------------------------------------------------------------- gates, deviations
-
-GATES = {
-    "ce": "cross-entropy falls",
-    "ce_share": "as far as half of what controls' references gain",
-    "kl": "not farther from the target",
-    "kl_third": "not farther on the third text",
-    "nll_third": "loss on the third text",
-    "rank_correlation": "ranks like the reference",
-    "seeds": "stable over seeds",
-    "layout": "prepared alike",
-    "separation": "reading lowers Delta of controls",
-}
-SHAMS = {"sham_unrelated": "trained on other text", "sham_noise": "weights with noise"}
 
 
 def gates(scope: Scope) -> Filled:
@@ -215,18 +204,20 @@ def gates(scope: Scope) -> Filled:
             found += [(run, node)] if isinstance(node, Mapping) else []
         return found
 
-    def fired(gate: str | None, found: Sequence[tuple[Run, Mapping[str, Any]]]) -> Cell:
+    def fired(gate: str | None, found: Sequence[tuple[Run, Mapping[str, Any]]]) -> TableCell:
         """gate: None: any of them."""
-        told = [(run, gates) for run, gates in found if gate is None or gate in gates]
-        failed = [any(not item["passed"] for name, item in gates.items() if gate in (None, name)) for _, gates in told]
-        return rate(Count(sum(failed), [run for run, _ in told]), world)
+        with_gate = [(run, gates) for run, gates in found if gate is None or gate in gates]
+        failed = [
+            any(not item["passed"] for name, item in gates.items() if gate in (None, name)) for _, gates in with_gate
+        ]
+        return rate(RuleCount(sum(failed), [run for run, _ in with_gate]), world)
 
     sources = {
         "target read nothing": gates_of([run for run in runs if not reading_of(run).exposures]),
         "target read the set": gates_of([run for run in runs if reading_of(run).exposures]),
-        **{f"sham: {name}": gates_of(runs, "shams", sham) for sham, name in SHAMS.items()},
+        **{f"sham: {name}": gates_of(runs, "shams", sham) for sham, name in scope.names["shams"].items()},
     }
-    rows = {name: gate for gate, name in GATES.items()} | {"any of them": None}
+    rows = {name: gate for gate, name in scope.names["gates"].items()} | {"any of them": None}
     notes = ["Fired rightly: on a sham. On a real distilled reference it is a lost audit."]
     return tables(cross_table("gates", world, "Gates that fire", "gate", rows, sources, QUANTITIES, notes, fired))
 
@@ -241,21 +232,21 @@ def deviations(scope: Scope) -> Filled:
         if found:
             rows[f"all, {name}"] = found
 
-    def decimals(value: Callable[[Sequence[Deviation]], float], *, signed: bool = False) -> Callable[..., Cell]:
-        return lambda here: number_cell(
-            formats.decimals(value(here), signed=signed), value(here), world, [item.run for item in here]
+    def decimals(value: Callable[[Sequence[Deviation]], float], *, signed: bool = False) -> Callable[..., TableCell]:
+        return lambda group: number_cell(
+            formats.decimals(value(group), signed=signed), value(group), world, [item.run for item in group]
         )
 
-    def number(value: Callable[[Sequence[Deviation]], int]) -> Callable[..., Cell]:
-        return lambda here: number_cell(str(value(here)), value(here), world, [item.run for item in here])
+    def number(value: Callable[[Sequence[Deviation]], int]) -> Callable[..., TableCell]:
+        return lambda group: number_cell(str(value(group)), value(group), world, [item.run for item in group])
 
     columns = {
-        "mean": decimals(lambda here: float(np.mean([item.value for item in here])), signed=True),
-        "root mean square": decimals(lambda here: math.sqrt(np.mean([item.value**2 for item in here]))),
-        "of one more control": decimals(lambda here: math.sqrt(np.mean([item.expected for item in here]))),
-        "beyond that": decimals(lambda here: extra_deviation(here)[0]),
+        "mean": decimals(lambda group: float(np.mean([item.value for item in group])), signed=True),
+        "root mean square": decimals(lambda group: math.sqrt(np.mean([item.value**2 for item in group]))),
+        "of one more control": decimals(lambda group: math.sqrt(np.mean([item.expected for item in group]))),
+        "beyond that": decimals(lambda group: extra_deviation(group)[0]),
         "targets": number(len),
-        "sets": number(lambda here: extra_deviation(here)[1]),
+        "sets": number(lambda group: extra_deviation(group)[1]),
     }
     notes = [
         "Beyond that: what is to be added to the spread of controls (`controls.deviation`), on as many degrees of "
@@ -269,12 +260,12 @@ def seeds(scope: Scope) -> Filled:
     """How much of the variance of Delta is due to distillation seeds."""
     world, runs = scope.world.name, by_clearance(scope)
 
-    def spread(here: Sequence[Run]) -> Cell:
-        shares = [share for run in here if isinstance(share := run.statistics.details.get("share_of_seeds"), float)]
-        return picks(shares, (0.5, 0.1, 0.9), here, world, formats.decimals)
+    def spread(of_size: Sequence[Run]) -> TableCell:
+        shares = [share for run in of_size if isinstance(share := run.statistics.details.get("share_of_seeds"), float)]
+        return picks(shares, (0.5, 0.1, 0.9), of_size, world, formats.decimals)
 
     rows = {size: [run for run in runs if size_of(run) == size] for size in SIZES}
-    known = {size: here for size, here in rows.items() if not spread(here).missing}
+    known = {size: of_size for size, of_size in rows.items() if not spread(of_size).missing}
     title, column = (
         "Share of the variance of Delta that is due to distillation seeds",
         "median, tenth and ninetieth percentile",
@@ -285,12 +276,12 @@ def seeds(scope: Scope) -> Filled:
 
 def picks(
     values: Iterable[float], shares: Sequence[float], runs: Sequence[Run], world: str, form: Callable[[float], str]
-) -> Cell:
+) -> TableCell:
     """Of sorted values those at these shares of the way."""
     if not (values := sorted(values)):
-        return Cell((dash(world),) * len(shares), (), RANGE)
+        return TableCell((dash(world),) * len(shares), (), RANGE)
     picked, anchors = [values[int(share * (len(values) - 1))] for share in shares], tuple(run.anchor for run in runs)
-    return Cell(tuple(Number(form(item), item, world, anchors) for item in picked), (), RANGE)
+    return TableCell(tuple(Numeral(form(item), item, world, anchors) for item in picked), (), RANGE)
 
 
 # ------------------------------------------------------------------------------------------------- figures
@@ -307,9 +298,9 @@ def rates(scope: Scope) -> Filled:
     world, doses, rules = scope.world, readings(runs_of(scope)), (PRISM, *DECLARED_RULES)
     halves = {half: found for half in HALVES if (found := select(runs_of(scope), half=half))}
     rows = {f"{rule.name}, {half}": (rule, runs) for half, runs in halves.items() for rule in rules}
-    key, title = f"numbers-rates-{formats.slug(world.name)}", "Cleared, by what was read"
+    title = "Cleared, by what was read"
     block = cross_table(
-        key,
+        "",
         world.name,
         title,
         "rule, half",
@@ -356,20 +347,18 @@ def quantiles(scope: Scope) -> Filled:
     exist = {name: [(p, run) for p, run in of if p is not None and math.isfinite(p)] for name, of in pairs.items()}
     found = {name: sorted(of, key=lambda pair: pair[0]) for name, of in exist.items() if of}
 
-    def cell(ps: Sequence[tuple[float, Run]], level: float) -> Cell:
+    def cell(ps: Sequence[tuple[float, Run]], level: float) -> TableCell:
         anchors = tuple(run.anchor for _, run in ps)
         share = sum(p < level for p, _ in ps) / len(ps)
         numbers = (
-            Number(f"{share:.0%}", share, world.name, anchors),
-            Number(str(len(ps)), float(len(ps)), world.name, anchors),
+            Numeral(f"{share:.0%}", share, world.name, anchors),
+            Numeral(str(len(ps)), float(len(ps)), world.name, anchors),
         )
-        return Cell(numbers, (), "{} of {}")
+        return TableCell(numbers, (), "{} of {}")
 
-    key, title = f"numbers-quantiles-{formats.slug(world.name)}", "Share of readers' p-values below a level"
+    title = "Share of readers' p-values below a level"
     columns = {f"p < {level:g}": level for level in (0.01, 0.05, 0.1, 0.5)}
-    block = cross_table(key, world.name, title, "test", found, columns, ("share", "of"), cell=cell)
-    if block is None:
-        return figures()
+    block = cross_table("", world.name, title, "test", found, columns, ("share", "of"), cell=cell)
 
     def paint(canvas: Canvas) -> None:
         for index, (axis, ps) in enumerate(zip(panels(canvas, list(found)), found.values(), strict=True)):
@@ -391,26 +380,23 @@ def deltas(scope: Scope) -> Filled:
     points = [(run, delta) for run in runs if (delta := beyond_untouched(run)) is not None]
     rules = dict(zip(("a stand-in", "the target's own base"), DECLARED_RULES, strict=True))
     kinds = {
-        name: here
+        name: of_kind
         for name, rule in rules.items()
-        if (here := [item for item in points if shares_base(item[0]) is (rule is DECLARED_RULES[1])])
+        if (of_kind := [item for item in points if shares_base(item[0]) is (rule is DECLARED_RULES[1])])
     }
 
-    def cell(here: Sequence[tuple[Run, float]], reading: Exposure) -> Cell:
-        of = [(run, delta) for run, delta in here if reading_of(run) == reading]
+    def cell(of_kind: Sequence[tuple[Run, float]], reading: Exposure) -> TableCell:
+        of = [(run, delta) for run, delta in of_kind if reading_of(run) == reading]
         deltas, runs = [delta for _, delta in of], [run for run, _ in of]
         return picks(deltas, (0.5, 0.05, 0.95), runs, world.name, formats.signed)
 
-    key, title = f"numbers-deltas-{formats.slug(world.name)}", "Delta less that of controls that read nothing"
-    quantities = ("median", "low", "high")
-    block = cross_table(key, world.name, title, "controls made of", kinds, doses, quantities, cell=cell)
-    if block is None:
-        return figures()
+    title, quantities = "Delta less that of controls that read nothing", ("median", "low", "high")
+    block = cross_table("", world.name, title, "controls made of", kinds, doses, quantities, cell=cell)
 
     def paint(canvas: Canvas) -> None:
-        for axis, (name, here) in zip(panels(canvas, list(kinds)), kinds.items(), strict=True):
+        for axis, (name, of_kind) in zip(panels(canvas, list(kinds)), kinds.items(), strict=True):
             for index, label in enumerate((f"cleared of {DECLARED.label}", "not cleared")):
-                shown = [(run, delta) for run, delta in here if rules[name].decides(run) is (index == 0)]
+                shown = [(run, delta) for run, delta in of_kind if rules[name].decides(run) is (index == 0)]
                 xs = np.array([list(doses.values()).index(reading_of(run)) for run, _ in shown])
                 jitter = np.random.default_rng(index).uniform(-0.3, 0.3, len(shown))
                 axis.plot(
@@ -446,7 +432,7 @@ def beyond_untouched(run: Run) -> float | None:
 # -------------------------------------------------------------------------------------------------- report
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     runs = select(runs_of(scope), half="reported")
     for rule in (PRISM, *DECLARED_RULES):
         for of in (false_clearances(rule, runs), power(rule, runs)):
@@ -454,6 +440,8 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
 
 
 class CalibrationReport(DeclaredReport):
+    """names: gates and shams, by their keys in the results."""
+
     special: ClassVar = {
         "errors": of_halves(errors),
         "rates": rates,

@@ -57,7 +57,7 @@ def prism_p(run: Run) -> float | None:
 
 
 @dataclass(frozen=True)
-class Rule:
+class DecisionRule:
     """What a method makes of an audit. decides: True, False, or None where it has no say on this result.
 
     lightest: a clearance says that the target has not read so, or more; clearing one that has is false.
@@ -104,7 +104,7 @@ def root_of(run: Run) -> str:
     return str(run.question.models["target"].root)
 
 
-def clearance(lightest: Exposure, *, own_base: bool = False) -> Rule:
+def clearance(lightest: Exposure, *, own_base: bool = False) -> DecisionRule:
     """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded; of
     targets that share their base model with the controls, or of those that do not."""
 
@@ -115,7 +115,7 @@ def clearance(lightest: Exposure, *, own_base: bool = False) -> Rule:
         return not refused(run, lightest) and p < run.question.alpha
 
     name = f"clearance of {lightest.label}" + (", own base" if own_base else "")
-    return Rule(name, lightest, decides, lambda run: refused(run, lightest))
+    return DecisionRule(name, lightest, decides, lambda run: refused(run, lightest))
 
 
 def _prism(run: Run) -> bool | None:
@@ -131,41 +131,41 @@ def _of_method(method: str) -> Callable[[Run], bool | None]:
     return decides
 
 
-PRISM = Rule("PRISM", LIGHTEST, _prism)
-PAIRED_T = Rule("paired t", LIGHTEST, _of_method("paired_t"))
+PRISM = DecisionRule("PRISM", LIGHTEST, _prism)
+PAIRED_T = DecisionRule("paired t", LIGHTEST, _of_method("paired_t"))
 DECLARED_RULES = (clearance(DECLARED), clearance(DECLARED, own_base=True))
 RULES = (PRISM, PAIRED_T, *map(clearance, EXCLUDED), *(clearance(reading, own_base=True) for reading in EXCLUDED))
 FEWER_RULES = (PRISM, PAIRED_T, *DECLARED_RULES)
-FINDS = Rule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
+FINDS = DecisionRule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
 
 
 @dataclass(frozen=True)
-class Count:
+class RuleCount:
     """How many of some audits a rule decides so."""
 
     found: int
     runs: Sequence[Run]
 
 
-def count(rule: Rule, runs: Iterable[Run]) -> Count:
+def count(rule: DecisionRule, runs: Iterable[Run]) -> RuleCount:
     """Of the audits that the rule has a say on."""
     decided = [(run, decision) for run in runs if (decision := rule.decides(run)) is not None]
-    return Count(sum(decision for _, decision in decided), [run for run, _ in decided])
+    return RuleCount(sum(decision for _, decision in decided), [run for run, _ in decided])
 
 
-def false_clearances(rule: Rule, runs: Iterable[Run]) -> Count:
+def false_clearances(rule: DecisionRule, runs: Iterable[Run]) -> RuleCount:
     return count(rule, [run for run in runs if rule.is_false_for(reading_of(run))])
 
 
-def power(rule: Rule, runs: Iterable[Run]) -> Count:
+def power(rule: DecisionRule, runs: Iterable[Run]) -> RuleCount:
     """Of targets that have read nothing of the set."""
     return count(rule, [run for run in runs if not reading_of(run).exposures])
 
 
-def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
+def invalid(rule: DecisionRule, runs: Iterable[Run]) -> RuleCount:
     """Of targets that have read nothing: how many audits the rule gives up."""
     of = power(rule, runs).runs
-    return Count(sum(map(rule.refuses, of)), of)
+    return RuleCount(sum(map(rule.refuses, of)), of)
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import (
     P_VALUE,
     STATISTIC,
@@ -23,7 +22,7 @@ from nonmember.reports.core.numbers import (
     number_in,
     over_draws,
 )
-from nonmember.reports.core.report import Filled, Glance, figures, tables
+from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.render.blocks import block_of
@@ -34,18 +33,6 @@ from nonmember_papers.clearance.pictures import deltas_figure, grid
 
 FEW = 6  # results, of which it is said in words what each excludes
 MEDIAN = ("median", "lowest", "highest")
-GATES = {
-    "ce": "gain in cross-entropy on the suspect set",
-    "ce_share": "that gain as a share of the controls' references'",
-    "kl": "fall of divergence from the target there",
-    "kl_third": "rise of divergence on a third text",
-    "nll_third": "rise of loss on a third text",
-    "rank_correlation": "rank correlation with the reference",
-    "seeds": "standard deviation of Delta over seeds",
-    "layout": "AUC by layout, suspect against third text",
-    "separation": "Delta of unread controls less that of read ones",
-}
-SHAMS = {"sham_unrelated": "sham: unrelated text", "sham_noise": "sham: noise"}
 
 Holds = Callable[[AuditResult], bool]
 table = partial(block_of, dash_is_missing=False)
@@ -144,7 +131,7 @@ def by_set_of_controls(scope: Scope) -> dict[str, list[Run]]:
     found: dict[str, dict[str, Run]] = {}
     for run in scope.runs:
         found.setdefault(run.question.corpus, {}).setdefault(repr(details(run.result)["control_deltas"]), run)
-    return {name: list(here.values()) for name, here in found.items()}
+    return {name: list(of_set.values()) for name, of_set in found.items()}
 
 
 def readings_of(scope: Scope, *, is_something: bool = True) -> dict[str, Exposure]:
@@ -154,28 +141,22 @@ def readings_of(scope: Scope, *, is_something: bool = True) -> dict[str, Exposur
     return {label: reading for label, reading in ordered if reading.exposures or not is_something}
 
 
-def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> Cell:
+def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> TableCell:
     """The number of the one result, or the median of several with the lowest and the highest."""
     if len(runs) < 2:
-        return Cell((number(runs, scope.world.name, value, form),))
-    return Cell(over_draws(runs, scope.world.name, value, form), (), RANGE)
+        return TableCell((number(runs, scope.world.name, value, form),))
+    return TableCell(over_draws(runs, scope.world.name, value, form), (), RANGE)
 
 
-def share_of(scope: Scope, runs: Sequence[Run], holds: Holds) -> Cell:
-    return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name)
-
-
-def against_truth(cell: Cell, should_not: bool) -> Cell:
-    """Marked where some were cleared that should not be."""
-    some, *rest = cell.ours
-    return replace(cell, ours=(replace(some, mark=FALSE), *rest)) if should_not and some.value else cell
+def share_of(scope: Scope, runs: Sequence[Run], holds: Holds, is_false: bool = False) -> TableCell:
+    return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name, is_false)
 
 
 def spreads(
     scope: Scope, key: str, title: str, groups: Mapping[str, Sequence[Run]], values: Mapping[str, Value], form: Form
 ) -> Block | None:
     """A row per set or target, a column per reading."""
-    rows = {name: [spread_of(scope, here, value, form) for value in values.values()] for name, here in groups.items()}
+    rows = {name: [spread_of(scope, group, value, form) for value in values.values()] for name, group in groups.items()}
     corner = "target" if key == "largest-p" else "set"
     return table(scope, key, title, corner, values, rows, MEDIAN)
 
@@ -190,15 +171,15 @@ def two_digits(value: float | None) -> str:
 def verdicts(scope: Scope) -> Filled:
     rows = {
         name: (
-            spread_of(scope, here, STATISTIC, formats.signed),
-            spread_of(scope, here, detail("margin"), formats.signed),
-            spread_of(scope, here, P_VALUE, formats.p_value),
-            against_truth(share_of(scope, here, cleared), any(read_so_much(run.result) for run in here)),
-            share_of(scope, here, is_invalid),
-            against_truth(share_of(scope, here, cleared_by_prism), here[0].question.truth == "member"),
-            spread_of(scope, here, detail("share_of_seeds"), two_digits),
+            spread_of(scope, of_target, STATISTIC, formats.signed),
+            spread_of(scope, of_target, detail("margin"), formats.signed),
+            spread_of(scope, of_target, P_VALUE, formats.p_value),
+            share_of(scope, of_target, cleared, any(read_so_much(run.result) for run in of_target)),
+            share_of(scope, of_target, is_invalid),
+            share_of(scope, of_target, cleared_by_prism, of_target[0].question.truth == "member"),
+            spread_of(scope, of_target, detail("share_of_seeds"), two_digits),
         )
-        for name, here in by_target(scope).items()
+        for name, of_target in by_target(scope).items()
     }
     columns = ("Delta", "margin", "p", "cleared", "invalid", "cleared by PRISM", "variance due to seeds")
     limits = sorted({reading.label for run in scope.runs if (reading := excluded(run.result))})
@@ -216,10 +197,9 @@ def margins(scope: Scope) -> Filled:
     }
     readings = readings_of(scope, is_something=False)
     means = {label: mean_of_controls(label) for label in readings}
-    told = spreads(scope, "numbers-deltas", "Mean Delta of the controls", controls, means, formats.signed)
+    mean_deltas = spreads(scope, "", "Mean Delta of the controls", controls, means, formats.signed)
     block = spreads(scope, "margins", "Margins by reading", controls, bounds, formats.signed)
-    drawn = deltas_figure(scope, told, readings, by_set(scope), controls) if told else None
-    return replace(tables(block), figures=figures(drawn).figures)
+    return tables(block, deltas_figure(scope, mean_deltas, readings, by_set(scope), controls))
 
 
 def detection(scope: Scope) -> Filled:
@@ -230,13 +210,14 @@ def detection(scope: Scope) -> Filled:
     power = spreads(scope, "power", "Probability of noticing", by_set_of_controls(scope), of_power, two_digits)
     title = "Largest p at this reading and every heavier one"
     largest = spreads(scope, "largest-p", title, by_target(scope), of_p, formats.p_value)
-    drawn = figures(
+    few = scope.runs if len(scope.runs) <= FEW else ()
+    return tables(
+        smallest_doses(scope),
+        largest,
         grid(scope, "power", "What would be noticed", POWER, power, readings),
         grid(scope, "noticed", "What was noticed", NOTICED, noticed(scope, readings), readings),
+        notes=[what_may_be_said(run.result) for run in few],
     )
-    few = scope.runs if len(scope.runs) <= FEW else ()
-    notes = tuple(what_may_be_said(run.result) for run in few)
-    return replace(tables(smallest_doses(scope), largest), figures=drawn.figures, notes=notes)
 
 
 POWER = (
@@ -252,14 +233,14 @@ NOTICED = (
 def noticed(scope: Scope, readings: Mapping[str, Exposure]) -> Block | None:
     """By target and reading: in how many audits the reading, and every heavier one, was noticed not to be there."""
 
-    def cell(here: Sequence[Run], reading: Exposure) -> Cell:
+    def cell(runs: Sequence[Run], reading: Exposure) -> TableCell:
         p = at_reading(reading.label, "p_at_least")
-        values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
+        values = [(run.result, found) for run in runs if (found := p(run.result)) is not None]
         num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
         was_there = any((read := read_by_target(result)) and read.at_least(reading) for result, _ in values)
-        return against_truth(counted(num, len(values), scope.world.name), was_there)
+        return counted(num, len(values), scope.world.name, was_there)
 
-    rows = {name: [cell(here, reading) for reading in readings.values()] for name, here in by_target(scope).items()}
+    rows = {name: [cell(runs, reading) for reading in readings.values()] for name, runs in by_target(scope).items()}
     return table(scope, "noticed", "Audits that noticed", "target", readings, rows, ("noticed", "of"))
 
 
@@ -271,50 +252,49 @@ def smallest_doses(scope: Scope) -> Block | None:
         reverse=True,
     )
 
-    def cell(runs: Sequence[Run], share: str) -> Cell:
+    def cell(runs: Sequence[Run], share: str) -> TableCell:
         """The largest over results, none where one has none."""
         found = [number_in(details(run.result)["detection"]["detectable"], share) for run in runs]
         dose = None if None in found else max(item for item in found if item is not None)
         text = "none" if dose is None else f"{dose:g} times"
-        return Cell((Number(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
+        return TableCell((Numeral(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
 
-    rows = {name: [cell(here, share) for share in shares] for name, here in by_set_of_controls(scope).items()}
+    rows = {name: [cell(of_set, share) for share in shares] for name, of_set in by_set_of_controls(scope).items()}
     columns = [f"{share} of the documents" for share in shares]
     return table(scope, "smallest", "Smallest detectable dose", "set", columns, rows, ("times read",))
 
 
 def gates(scope: Scope) -> Filled:
     """How far every gate was from its bound, and how often it fired; beside it on shams, where one should."""
+    names, shams = scope.names["gates"], scope.names["shams"]
 
     def gates_of(result: AuditResult, sham: str = "") -> dict[str, Any]:
         found = details(result)
         return dict((found.get("shams", {}).get(sham, {}) if sham else found).get("gates", {}))
 
-    def failed(name: str, sham: str = "") -> Cell:
+    def failed(name: str, sham: str = "") -> TableCell:
         having = [run for run in scope.runs if name in gates_of(run.result, sham)]
         return share_of(scope, having, lambda result: not gates_of(result, sham)[name]["passed"])
 
-    def row(name: str) -> list[Cell]:
+    def row(name: str) -> list[TableCell]:
         found = [gates_of(run.result)[name] for run in scope.runs if name in gates_of(run.result)]
         bounds = sorted({item["bound"] for item in found})
         text = f"{'<' if found[0]['upper'] else '>'} {' or '.join(map(two_digits, bounds))}"
         having = [run for run in scope.runs if name in gates_of(run.result)]
         value = spread_of(scope, having, detail("gates", name, "value"), formats.decimals)
-        bound = Cell((Number(text, bounds[0], scope.world.name),))
-        return [bound, value, failed(name), *(failed(name, sham) for sham in SHAMS)]
+        bound = TableCell((Numeral(text, bounds[0], scope.world.name),))
+        return [bound, value, failed(name), *(failed(name, sham) for sham in shams)]
 
-    def refused(sham: str) -> Cell:
+    def refused(sham: str) -> TableCell:
         having = [run for run in scope.runs if sham in details(run.result).get("shams", {})]
         return share_of(scope, having, lambda result: bool(details(result)["shams"][sham]["refused"]))
 
-    rows = {
-        shown: row(name) for name, shown in GATES.items() if any(name in gates_of(run.result) for run in scope.runs)
-    }
-    columns = ("must be", "distilled references", "failed", *(f"{name}, failed" for name in SHAMS.values()))
-    shams = {"refused": [refused(sham) for sham in SHAMS]}
+    rows = {text: row(name) for name, text in names.items() if any(name in gates_of(run.result) for run in scope.runs)}
+    columns = ("must be", "distilled references", "failed", *(f"{name}, failed" for name in shams.values()))
+    refusals = {"refused": [refused(sham) for sham in shams]}
     return tables(
         table(scope, "gates", "Gates", "gate", columns, rows, MEDIAN),
-        table(scope, "shams", "Shams refused", "", SHAMS.values(), shams, ("refused", "of")),
+        table(scope, "shams", "Shams refused", "", shams.values(), refusals, ("refused", "of")),
     )
 
 
@@ -324,22 +304,22 @@ def together(scope: Scope) -> Filled:
     anchors = {id(run.result): run.anchor for run in scope.runs}
     sets = tuple(dict.fromkeys(name for family in found for name in family.sets))
 
-    def number_of(p: float, results: Sequence[AuditResult]) -> Number:
-        return Number(formats.p_value(p), p, world, tuple(anchors[id(result)] for result in results))
+    def number_of(p: float, results: Sequence[AuditResult]) -> Numeral:
+        return Numeral(formats.p_value(p), p, world, tuple(anchors[id(result)] for result in results))
 
-    def summary(family: Family) -> tuple[Cell, ...]:
+    def summary(family: SetFamily) -> tuple[TableCell, ...]:
         largest = number_of(family.largest, [result for item in family.sets.values() for result in item.results])
-        allowed = Number("yes" if family.all_together else "no", float(family.all_together), world)
+        allowed = Numeral("yes" if family.all_together else "no", float(family.all_together), world)
         return (
             counted(len(family.each), len(family.sets), world),
-            Cell((largest, allowed), (), "{} ({})"),
+            TableCell((largest, allowed), (), "{} ({})"),
             counted(len(family.screened), len(family.sets), world),
         )
 
-    def each(family: Family, name: str) -> Cell:
+    def each(family: SetFamily, name: str) -> TableCell:
         if (item := family.sets.get(name)) is None:
-            return Cell((dash(world),))
-        return Cell(tuple(number_of(p, item.results) for p in (item.p, item.holm, item.bh)), (), "{} / {} / {}")
+            return TableCell((dash(world),))
+        return TableCell(tuple(number_of(p, item.results) for p in (item.p, item.holm, item.bh)), (), "{} / {} / {}")
 
     columns = ("each (Holm)", "all of them: largest p (allowed)", "screening (Benjamini–Hochberg)")
     names = {family.name(found): family for family in found}
@@ -385,12 +365,14 @@ COLUMNS: dict[str, tuple[Holds, Holds]] = {
 }
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     for among, holds in COLUMNS.values():
         yield share_of(scope, [run for run in scope.runs if among(run.result)], holds)
 
 
 class ClearanceReport(DeclaredReport):
+    """names: gates and shams, by their keys in the results."""
+
     special: ClassVar = {
         "verdicts": verdicts,
         "margins": margins,

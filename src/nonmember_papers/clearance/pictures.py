@@ -29,7 +29,7 @@ from nonmember.results.load import Run
 from nonmember.results.readings import read_by_target
 from nonmember.results.result import AuditResult
 
-NOTHING, MEMBER = 0, 1  # places of their colours
+NOTHING, MEMBER = 0, 1  # indices of their colours
 NARROW = 0.22  # of a place on the axis of readings, to either side
 LABEL_WIDTH, CELL_WIDTH, CELL_HEIGHT = 1.9, 0.62, 0.27  # inches
 DARKEST = 0.55  # opacity; what is written in a cell stays readable in either theme
@@ -37,20 +37,20 @@ DARKEST = 0.55  # opacity; what is written in a cell stays readable in either th
 
 def deltas_figure(
     scope: Scope,
-    numbers: Block,
+    numbers: Block | None,
     readings: Mapping[str, Exposure],
     sets: Mapping[str, Sequence[Run]],
     controls: Mapping[str, Sequence[Run]],
-) -> Figure:
+) -> Figure | None:
     """Set by set: controls by what they read, their margins, and the targets where they belong."""
     ranks = {label: index for index, label in enumerate(readings)}
 
     def paint(canvas: Canvas) -> None:
-        for axis, (name, here) in zip(panels(canvas, tuple(sets)), sets.items(), strict=True):
+        for axis, (name, of_set) in zip(panels(canvas, tuple(sets)), sets.items(), strict=True):
             zero_line(axis)
             for run in controls[name]:
                 _controls(axis, run.result, ranks)
-            _targets(axis, here, ranks)
+            _targets(axis, of_set, ranks)
             axis.set(xlabel="times read", xticks=range(len(ranks)), xlim=(-0.6, len(ranks) - 0.4))
             axis.set_xticklabels([_tick(reading) for reading in readings.values()])
         for axis in canvas.axes[::PANELS_IN_ROW]:

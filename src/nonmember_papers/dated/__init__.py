@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from nonmember.reports.core.grid import FALSE, Block, Cell, dash
+from nonmember.reports.core.grid import Block, TableCell, dash
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
@@ -23,7 +23,7 @@ AGAINST = {"older": "its own release", "newer": "a newer one"}  # data.against, 
 def verdicts(scope: Scope, key: str) -> Block | None:
     """Rows: methods with a verdict. Columns: readings and what stands beside."""
     runs, world = scope.of(key), scope.world.name
-    rows = {name: here for _, _, name, here in tests_of(scope, decided(runs))}
+    rows = {name: of_test for _, _, name, of_test in tests_of(scope, decided(runs))}
     return cross_table(
         f"verdicts-{key}",
         world,
@@ -32,7 +32,7 @@ def verdicts(scope: Scope, key: str) -> Block | None:
         rows,
         columns_of(runs),
         ("count", "of"),
-        cell=lambda here, is_in: accused(list(filter(is_in, here)), world),
+        cell=lambda of_test, is_in: accused(list(filter(is_in, of_test)), world),
     )
 
 
@@ -48,11 +48,11 @@ def decided(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.verdict.decision != "score_only"]
 
 
-def accused(runs: Sequence[Run], world: str) -> Cell:
+def accused(runs: Sequence[Run], world: str) -> TableCell:
     if not runs:
-        return Cell((dash(world),))
-    mark = "" if dose_of(runs[0]) else FALSE
-    return replace(rate_of(sum(map(found, runs)), len(runs), (), world, runs, mark), template="{} of {}")
+        return TableCell((dash(world),))
+    rate = rate_of(sum(map(found, runs)), len(runs), (), world, runs, is_false=not dose_of(runs[0]))
+    return replace(rate, template="{} of {}")
 
 
 def columns_of(runs: Sequence[Run]) -> dict[str, Callable[[Run], bool]]:
@@ -68,7 +68,7 @@ def is_of(dose: int, against: str, run: Run) -> bool:
     return run.get("against") == against and (dose_of(run) == dose or run.question.method == READS_NO_MODEL)
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     for was_read in (False, True):
         yield accused([run for run in decided(scope.of("dated")) if bool(dose_of(run)) is was_read], scope.world.name)
 

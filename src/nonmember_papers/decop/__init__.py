@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
+from nonmember.reports.core.grid import Figure, TableCell
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.published import PAPERS, PublishedTable, published_tables
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.declared.facts import with_facts
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.tables import Table
+from nonmember.reports.declared.tables import TableSpec
+from nonmember.reports.planted.audits import number_cell
+from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below, panels, size_of_panels
 from nonmember.results.load import Run
 from nonmember.stats.classification import roc_auc, roc_points, tpr_at_fpr
@@ -39,19 +42,20 @@ CURVE = (
     "a panel per target."
 )
 
+Rows = Mapping[str, Sequence[TableCell]]
 Shares = Mapping[str, Sequence[float]]  # group -> share of right answers of each work
 Paint = Callable[[Axes, Shares], None]
 
 # ------------------------------------------------------------------------------------------- facts of results
 
 
-def with_facts(run: Run) -> Run:
+def with_probe(run: Run) -> Run:
     """With the name of a probe of text, as the paper calls it, and seconds per work where answers were made."""
     details, made = run.statistics.details, run.result.provenance.made
     works = sum(number_in(details, f"num_{group}_works") or 0 for group in GROUPS)
     is_made = any(made.get(name) for name in ("tokens_observed", "answers_asked"))
     seconds = run.result.provenance.seconds / works if works and is_made else None
-    return with_data(run, {"probe": probe(run)}, {**details, "seconds_per_work": seconds})
+    return with_facts(run, {"probe": probe(run)}, {"seconds_per_work": seconds})
 
 
 def probe(run: Run) -> str:
@@ -60,12 +64,6 @@ def probe(run: Run) -> str:
     if run.question.method == "prefix_completion":
         return f"Completion ({run.get('k')})"
     return "Name cloze with the title" if run.get("with_title") else "Name cloze"
-
-
-def with_data(run: Run, data: Mapping[str, Any], details: Mapping[str, Any], **more: Any) -> Run:
-    question = replace(run.question, data={**run.question.data, **data}, **more)
-    statistics = replace(run.statistics, details=details)
-    return replace(run, result=replace(run.result, question=question, statistics=statistics))
 
 
 def decop_beside() -> PublishedTable:
@@ -89,7 +87,7 @@ def of_works(scope: Scope) -> Filled:
     """Every work's share of right answers, and the ROC curve of works, a panel per target."""
     runs = select(scope.of("books"), method="decop", details__calibration=None)
     names = scope.world.found("target", runs)
-    first = {name: here[0] for target, name in names.items() if (here := select(runs, target=target))}
+    first = {name: of_target[0] for target, name in names.items() if (of_target := select(runs, target=target))}
     found = {name: run for name, run in first.items() if run.get("details.works")}
     if not found:
         return tables()
@@ -97,31 +95,28 @@ def of_works(scope: Scope) -> Filled:
         name: {group: run.get("details.works")[group]["accuracy"] for group in GROUPS} for name, run in found.items()
     }
 
-    def row(name: str, run: Run, values: Sequence[float]) -> Row:
-        numbers = (Number(formats.decimals(value), value, scope.world.name, (run.anchor,)) for value in values)
-        return Row(name, tuple(Cell((number,)) for number in numbers))
+    def cells(run: Run, values: Sequence[float]) -> list[TableCell]:
+        return [number_cell(formats.decimals(value), value, scope.world.name, [run]) for value in values]
 
-    def drawn(key: str, title: str, alt: str, columns: Sequence[str], rows: Sequence[Row], panel: Paint) -> Figure:
-        world = scope.world
-        name = f"numbers-{key}-{formats.slug(world.name)}"
-        block = Block(name, world.name, f"{title}. {world.title}", "target", (*columns,), (*rows,), ("share",))
+    def drawn(key: str, title: str, alt: str, columns: Sequence[str], rows: Rows, panel: Paint) -> Figure | None:
+        block = block_of(scope, "", title, "target", columns, rows, ["share"], dash_is_missing=False)
 
         def paint(canvas: Canvas) -> None:
-            for axis, here in zip(panels(canvas, tuple(shares)), shares.values(), strict=True):
-                panel(axis, here)
+            for axis, groups in zip(panels(canvas, tuple(shares)), shares.values(), strict=True):
+                panel(axis, groups)
             legend_below(canvas, canvas.axes[0])
 
-        return figure_of(key, world, title, alt, block, size_of_panels(len(shares)), paint)
+        return figure_of(key, scope.world, title, alt, block, size_of_panels(len(shares)), paint)
 
-    quartiles = [
-        row(f"{name}, {shown}", run, np.percentile(shares[name][group], (0, 25, 50, 75, 100)).tolist())
+    quartiles = {
+        f"{name}, {shown}": cells(run, np.percentile(shares[name][group], (0, 25, 50, 75, 100)).tolist())
         for name, run in found.items()
         for group, shown in GROUPS.items()
-    ]
-    rates = [row(name, run, rates_of(shares[name])) for name, run in found.items()]
+    }
+    rates = {name: cells(run, rates_of(shares[name])) for name, run in found.items()}
     accuracies = drawn("accuracies", "Share of right answers, work by work", SORTED, QUARTILES, quartiles, paint_sorted)
     roc = drawn("roc", "Suspect from clean works", CURVE, RATES, rates, paint_roc)
-    return replace(tables(), figures=(accuracies, roc))
+    return tables(accuracies, roc)
 
 
 def rates_of(groups: Shares) -> list[float]:
@@ -207,8 +202,7 @@ def by_letter(scope: Scope) -> Filled:
     found += [*by_group(runs), *of_one_work(runs)]
     parts = replace(scope, runs=tuple(found))
     parts = replace(parts, sweeps={name: [name] for name in ("letters", "places", "groups", "work")})
-    drawn = (plot.figure(parts) for plot in (GROUPS_BEFORE_AND_AFTER, LETTERS, PLACES, OF_ONE_WORK))
-    return replace(tables(), figures=tuple(figure for figure in drawn if figure is not None))
+    return tables(*(plot.figure(parts) for plot in (GROUPS_BEFORE_AND_AFTER, LETTERS, PLACES, OF_ONE_WORK)))
 
 
 def letters(runs: Sequence[Run], key: str, quantities: Sequence[str]) -> Iterator[Run]:
@@ -220,7 +214,7 @@ def letters(runs: Sequence[Run], key: str, quantities: Sequence[str]) -> Iterato
             for name in list(known)[:1]:
                 for run, of in found:
                     for letter, share in of.get(name + suffix, {}).items():
-                        yield with_data(run, {"each": letter, "when": when}, {"each": share}, sweep=key)
+                        yield with_facts(run, {"each": letter, "when": when}, {"each": share}, sweep=key)
 
 
 def by_group(runs: Sequence[Run]) -> Iterator[Run]:
@@ -229,7 +223,7 @@ def by_group(runs: Sequence[Run]) -> Iterator[Run]:
         for when, of in (("before", run.get("details.uncalibrated")), ("after", run.statistics.details)):
             for group, shown in GROUPS.items():
                 data = {"each": f"{shown} works", "when": when}
-                yield with_data(run, data, {"each": of[f"mean_{group}"]}, sweep="groups")
+                yield with_facts(run, data, {"each": of[f"mean_{group}"]}, sweep="groups")
 
 
 def of_one_work(runs: Sequence[Run]) -> Iterator[Run]:
@@ -239,14 +233,14 @@ def of_one_work(runs: Sequence[Run]) -> Iterator[Run]:
         for when, name in (("before", "probability"), ("after", "probability_calibrated")) if works else ():
             index = works["name"].index(min(works["name"]))
             for letter, share in zip(LETTERS_OF_OPTIONS, works[name][index], strict=True):
-                yield with_data(run, {"each": letter, "when": when}, {"each": share}, sweep="work")
+                yield with_facts(run, {"each": letter, "when": when}, {"each": share}, sweep="work")
 
 
 class DecopReport(DeclaredReport):
     special: ClassVar = {"books": of_works, "calibration": by_letter}
 
     @cached_property
-    def all_tables(self) -> list[Table]:
+    def all_tables(self) -> list[TableSpec]:
         beside = decop_beside()
         return [
             replace(table, published=beside) if "best balanced accuracy" in table.columns else table
@@ -254,4 +248,4 @@ class DecopReport(DeclaredReport):
         ]
 
     def scopes(self, runs: Sequence[Run]) -> list[Scope]:
-        return super().scopes([with_facts(run) for run in runs])
+        return super().scopes([with_probe(run) for run in runs])

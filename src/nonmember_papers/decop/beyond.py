@@ -21,7 +21,7 @@ from scipy import stats
 from nonmember.methods.asked import mean_by
 from nonmember.records import FloatArray
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, Document, Figure, Number, Row, Section
+from nonmember.reports.core.grid import Block, Figure, Numeral, ReportDocument, Section, TableCell, TableRow
 from nonmember.reports.declared.sections import read_sections
 from nonmember.reports.render.figures import colour, draw, legend_below, panels, size_of_panels
 from nonmember.results.load import Run
@@ -54,7 +54,7 @@ Values = Mapping[str, float]  # column -> number
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class AnsweredBooks:
     """right_UPQ: 1 for a right answer.   longer_UP: whether the original has more characters than its paraphrases;
     empty where lengths are not at hand.   label_U: 1 suspect."""
 
@@ -87,7 +87,7 @@ class Answered:
 # --------------------------------------------------------------------------------------------- what is computed
 
 
-def units(answered: Answered) -> Values:
+def units(answered: AnsweredBooks) -> Values:
     """Welch's p with each question, passage, book and author as one observation."""
     levels = [
         welch_t(*(values[np.isfinite(values)] for values in answered.groups(of)))
@@ -109,7 +109,7 @@ def units(answered: Answered) -> Values:
     }
 
 
-def with_fewer(answered: Answered, passages: int, orders: int, repeats: int, rng: np.random.Generator) -> float:
+def with_fewer(answered: AnsweredBooks, passages: int, orders: int, repeats: int, rng: np.random.Generator) -> float:
     """Mean ROC area over draws of so many passages of each book, and orders of each of them."""
     found, asked_UPQ = [], answered.asked_UPQ
     for _ in range(repeats):
@@ -132,7 +132,7 @@ def _means(values: FloatArray) -> FloatArray:
     return means
 
 
-def by_length(answered: Answered) -> Values:
+def by_length(answered: AnsweredBooks) -> Values:
     """Whether the original is the longest of four: alone, and with DE-COP where it is, where it is not, and where what
     a line on that share explains is taken away."""
     longest_U = np.nanmean(answered.longer_UP, axis=1)
@@ -150,7 +150,7 @@ def by_length(answered: Answered) -> Values:
     }
 
 
-def left_out(answered: Answered) -> Values:
+def left_out(answered: AnsweredBooks) -> Values:
     """Of the best threshold on all books, and of thresholds that are chosen without the book that they are tried on:
     the best one, and the one that 5% of the other clean books lie above."""
     values_U, label_U = answered.accuracy_U, answered.label_U
@@ -173,7 +173,7 @@ def left_out(answered: Answered) -> Values:
     }
 
 
-def single_books(answered: Answered) -> Values:
+def single_books(answered: AnsweredBooks) -> Values:
     """Shares of books that are flagged, at 5%: by a binomial test of the questions against a quarter, by a t-test of
     the passages against a quarter, and by the book's rank among the clean ones (a clean book's among the others)."""
     hits_U = np.nansum(answered.right_UPQ, axis=(1, 2))
@@ -223,23 +223,23 @@ def calibrated(choices: Choices, label_U: FloatArray, halves: int, rng: np.rando
 # ------------------------------------------------------------------------------------------------- what is read
 
 
-def answered_by(model: str, answers: pd.DataFrame, lengths: pd.DataFrame | None) -> Answered:
+def answered_by(model: str, answers: pd.DataFrame, lengths: pd.DataFrame | None) -> AnsweredBooks:
     """A passage of which all answers are missing was not asked about; another missing answer is wrong."""
     asked = answers[model].notna().groupby([answers["book"], answers["passage"]]).transform("any")
     rows = answers[asked]
     books = list(dict.fromkeys(rows["book"]))
-    place = {book: number for number, book in enumerate(books)}
+    index = {book: number for number, book in enumerate(books)}
     right_UPQ = np.full((len(books), int(answers["passage"].max()) + 1, ORDERS), np.nan)
-    right_UPQ[rows["book"].map(place), rows["passage"], rows["query"]] = (rows[model] == rows["true_option"]).fillna(
+    right_UPQ[rows["book"].map(index), rows["passage"], rows["query"]] = (rows[model] == rows["true_option"]).fillna(
         False
     )
     longer_UP = np.full(right_UPQ.shape[:2] if lengths is not None else (0, 0), np.nan)
     if lengths is not None:
-        here = lengths[lengths["book"].isin(books)]
-        others = here[[name for name in here if name.startswith("paraphrase_")]].max(axis=1)
-        longer_UP[here["book"].map(place), here["passage"]] = here["original"] > others
+        known = lengths[lengths["book"].isin(books)]
+        others = known[[name for name in known if name.startswith("paraphrase_")]].max(axis=1)
+        longer_UP[known["book"].map(index), known["passage"]] = known["original"] > others
     label_U = rows.groupby("book", sort=False)["label"].first().to_numpy(dtype=float)
-    return Answered(books, label_U, right_UPQ, longer_UP)
+    return AnsweredBooks(books, label_U, right_UPQ, longer_UP)
 
 
 def choices_of(model: str, answers: pd.DataFrame) -> tuple[Choices, FloatArray]:
@@ -274,7 +274,7 @@ class DecopBeyond:
 
     methods: ClassVar[tuple[str, ...]] = ()
 
-    def build(self, runs: Sequence[Run]) -> Document:
+    def build(self, runs: Sequence[Run]) -> ReportDocument:
         """From the recorded answers alone.
 
         Raises:
@@ -306,12 +306,12 @@ class DecopBeyond:
             for text in read_sections(Path(__file__).with_name("beyond.md"))
             if any(shown[text.key])
         )
-        return Document(self.name, self.title, self.subtitle, {"Recorded answers": ABOUT}, sections, marks={})
+        return ReportDocument(self.name, self.title, self.subtitle, {"Recorded answers": ABOUT}, sections, marks={})
 
-    def _table(self, key: str, found: Mapping[str, Answered], of: Callable[[Answered], Values]) -> Block:
+    def _table(self, key: str, found: Mapping[str, AnsweredBooks], of: Callable[[AnsweredBooks], Values]) -> Block:
         return block(key, {name: of(answered) for name, answered in found.items()})
 
-    def _fewer(self, found: Mapping[str, Answered]) -> tuple[tuple[()], tuple[Figure, ...]]:
+    def _fewer(self, found: Mapping[str, AnsweredBooks]) -> tuple[tuple[()], tuple[Figure, ...]]:
         rng = np.random.default_rng(self.seed)
         settings = [(number, ORDERS) for number in NUM_PASSAGES] + [(ALL, number) for number in (*NUM_ORDERS, ORDERS)]
         columns = [f"passages: {number}" for number in NUM_PASSAGES]
@@ -358,12 +358,12 @@ FEWER = (
 
 
 def block(key: str, rows: Mapping[str, Values]) -> Block:
-    def cell(column: str, value: float) -> Cell:
+    def cell(column: str, value: float) -> TableCell:
         text = (
             (formats.p_value(value) if value else "< 1e-300") if column.startswith("p, ") else formats.decimals(value)
         )
-        return Cell((Number(f"{value:.0f}" if column.startswith("number") else text, float(value), WORLD),))
+        return TableCell((Numeral(f"{value:.0f}" if column.startswith("number") else text, float(value), WORLD),))
 
-    made = (Row(name, tuple(cell(*item) for item in values.items())) for name, values in rows.items())
+    made = (TableRow(name, tuple(cell(*item) for item in values.items())) for name, values in rows.items())
     columns = tuple(next(iter(rows.values())))
     return Block(f"{key}-{WORLD}", WORLD, "Recorded answers", "model", columns, tuple(made), ("number",))

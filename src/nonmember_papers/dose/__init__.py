@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope
@@ -23,7 +23,7 @@ from nonmember.reports.planted.audits import (
     MUCH_RELATED,
     OWN_BASE,
     QUANTITIES,
-    Group,
+    AuditGroup,
     cleared,
     covered,
     dose_of,
@@ -66,9 +66,9 @@ HALVES = {
 ERROR = 0.05
 
 
-def halves(scope: Scope) -> dict[str, Group]:
+def halves(scope: Scope) -> dict[str, AuditGroup]:
     """Key -> audits of targets of the controls' own base; those that there are."""
-    return {key: Group(runs, scope.world.name) for key in HALVES if (runs := of_own_base(scope, key))}
+    return {key: AuditGroup(runs, scope.world.name) for key in HALVES if (runs := of_own_base(scope, key))}
 
 
 def of_other_bases(scope: Scope) -> list[Run]:
@@ -83,28 +83,30 @@ def unread(related: bool) -> Callable[[Run], bool]:
     return lambda run: is_unread(run) and reads_related(run) is related
 
 
-def questions(planted: Sequence[int]) -> dict[str, Callable[[Group], Cell]]:
+def questions(planted: Sequence[int]) -> dict[str, Callable[[AuditGroup], TableCell]]:
     """What is wrong, and what is found."""
 
-    def membership(dose: int) -> Callable[[Group], Cell]:
-        return lambda here: here.where(read(dose)).rate(found)
+    def membership(dose: int) -> Callable[[AuditGroup], TableCell]:
+        return lambda group: group.where(read(dose)).verdict(found, dose)
 
     return {
-        "false clearance, read once or more": lambda here: here.where(is_reader).rate(cleared, FALSE),
-        "false clearance, read once": lambda here: here.where(read(1)).rate(cleared, FALSE),
-        "power, without related reading": lambda here: here.where(unread(False)).rate(cleared),
-        "power, with related reading": lambda here: here.where(unread(True)).rate(cleared),
-        "false membership, without related reading": lambda here: here.where(unread(False)).rate(found, FALSE),
-        "false membership, with related reading": lambda here: here.where(unread(True)).rate(found, FALSE),
+        "false clearance, read once or more": lambda group: group.where(is_reader).verdict(cleared, 1),
+        "false clearance, read once": lambda group: group.where(read(1)).verdict(cleared, 1),
+        "power, without related reading": lambda group: group.where(unread(False)).verdict(cleared, 0),
+        "power, with related reading": lambda group: group.where(unread(True)).verdict(cleared, 0),
+        "false membership, without related reading": lambda group: group.where(unread(False)).verdict(found, 0),
+        "false membership, with related reading": lambda group: group.where(unread(True)).verdict(found, 0),
         **{f"membership found, read {named(dose)}": membership(dose) for dose in planted},
-        "invalid": lambda here: here.rate(invalid),
+        "invalid": lambda group: group.rate(invalid),
     }
 
 
 def errors(scope: Scope) -> Filled:
     """A row for each question, a column for each half."""
-    here = halves(scope)
-    panels_of = {key: sorted({str(run.statistics.details.get("panel")) for run in of.runs}) for key, of in here.items()}
+    groups = halves(scope)
+    panels_of = {
+        key: sorted({str(run.statistics.details.get("panel")) for run in of.runs}) for key, of in groups.items()
+    }
     used = "; ".join(f"{HALVES[key]}: {formats.listed(versions)}" for key, versions in panels_of.items())
     notes = (
         "False clearance: of targets that read the whole set once or more, how many are said to have read it less than "
@@ -113,8 +115,8 @@ def errors(scope: Scope) -> Filled:
         "without: less often. Audits that a gate refuses count against power, and as no error.",
         f"Panels of features: {used}.",
     )
-    asked = questions(doses([run for of in here.values() for run in of.runs], least=1))
-    columns = {HALVES[key]: of for key, of in here.items()}
+    asked = questions(doses([run for of in groups.values() for run in of.runs], least=1))
+    columns = {HALVES[key]: of for key, of in groups.items()}
     return tables(
         cross_table(
             "errors",
@@ -138,14 +140,16 @@ def power(scope: Scope) -> Filled:
     bases = {name: runs for name, runs in bases.items() if runs}
     planted = doses([run for runs in bases.values() for run in runs])
 
-    def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> Cell:
+    def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> TableCell:
         runs, decides = row
-        return Group(runs, world.name).where(read(dose)).verdict(decides, dose)
+        return AuditGroup(runs, world.name).where(read(dose)).verdict(decides, dose)
 
-    rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
+    rows = {
+        f"{verdict}, {name}": (runs, decides) for name, runs in bases.items() for verdict, decides in verdicts.items()
+    }
     columns = {named(dose): dose for dose in planted}
-    key, title = f"numbers-power-{formats.slug(world.name)}", "Verdicts by what was read"
-    block = cross_table(key, world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
+    title = "Verdicts by what was read"
+    block = cross_table("", world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
     if block is None:
         return figures()
 
@@ -176,15 +180,17 @@ def by_dose(scope: Scope) -> Filled:
     return tables(*(_by_dose(key, of.where(lambda run: not invalid(run))) for key, of in halves(scope).items()))
 
 
-def _by_dose(key: str, valid: Group) -> Block | None:
+def _by_dose(key: str, valid: AuditGroup) -> Block | None:
     rows = {named(dose): valid.where(read(dose)) for dose in doses(valid.runs)}
     rows |= {"once or more": valid.where(is_reader), "all": valid.where(lambda run: dose_of(run) is not None)}
-    columns: dict[str, Callable[[Group], Cell]] = {
-        "audits": Group.count,
-        "median estimate": lambda here: here.median(estimate_of if len(doses(here.runs)) == 1 else no_number),
-        f"within a factor of {FACTOR:g}": lambda here: here.where(is_reader).rate(is_near),
-        "interval holds it": lambda here: here.rate(covered),
-        "median cleared dose": lambda here: here.median(cleared_dose if all(map(is_unread, here.runs)) else no_number),
+    columns: dict[str, Callable[[AuditGroup], TableCell]] = {
+        "audits": AuditGroup.count,
+        "median estimate": lambda group: group.median(estimate_of if len(doses(group.runs)) == 1 else no_number),
+        f"within a factor of {FACTOR:g}": lambda group: group.where(is_reader).rate(is_near),
+        "interval holds it": lambda group: group.rate(covered),
+        "median cleared dose": lambda group: group.median(
+            cleared_dose if all(map(is_unread, group.runs)) else no_number
+        ),
     }
     notes = (
         "In readings of the whole set; audits that a gate refuses are left out. Within a factor of 1.5: of estimates "
@@ -218,28 +224,26 @@ def readings(scope: Scope) -> Filled:
     """Estimated against true readings, a dot per audit."""
     world = scope.world
     runs = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None and estimate_of(run) is not None]
-    kinds = {name: here for name, is_of in KINDS.items() if (here := list(filter(is_of, runs)))}
+    kinds = {name: of_kind for name, is_of in KINDS.items() if (of_kind := list(filter(is_of, runs)))}
     planted = doses(runs)
 
-    def middle(here: list[Run], dose: int) -> Cell:
+    def middle(of_kind: list[Run], dose: int) -> TableCell:
         """Median, fifth and ninety-fifth percentile."""
-        if not (here := list(filter(read(dose), here))):
-            return Cell((dash(world.name),) * 3, (), RANGE)
-        ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in here], (0.5, 0.05, 0.95)))
-        anchors = tuple(run.anchor for run in here)
-        return Cell(tuple(Number(formats.decimals(item, 2), item, world.name, anchors) for item in ends), (), RANGE)
+        if not (of_dose := list(filter(read(dose), of_kind))):
+            return TableCell((dash(world.name),) * 3, (), RANGE)
+        ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in of_dose], (0.5, 0.05, 0.95)))
+        anchors = tuple(run.anchor for run in of_dose)
+        numbers = tuple(Numeral(formats.decimals(item, 2), item, world.name, anchors) for item in ends)
+        return TableCell(numbers, (), RANGE)
 
-    key, columns = f"numbers-readings-{formats.slug(world.name)}", {named(dose): dose for dose in planted}
-    quantities = ("median", "low", "high")
-    block = cross_table(key, world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
-    if block is None:
-        return figures()
+    columns, quantities = {named(dose): dose for dose in planted}, ("median", "low", "high")
+    block = cross_table("", world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
 
     def paint(canvas: Canvas) -> None:
         axis = canvas.subplots()
-        for index, (name, here) in enumerate(kinds.items()):
-            jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(here)))
-            xs, ys = (np.log1p([of(run) or 0 for run in here]) for of in (dose_of, estimate_of))
+        for index, (name, of_kind) in enumerate(kinds.items()):
+            jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(of_kind)))
+            xs, ys = (np.log1p([of(run) or 0 for run in of_kind]) for of in (dose_of, estimate_of))
             axis.plot(
                 xs + jitter[0],
                 ys,
@@ -290,7 +294,7 @@ def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[s
     labels: dict[str, list[Run]] = {label: [] for label in known}
     for run in sorted(runs, key=lambda run: str(run.get(fact) or "none")):
         labels.setdefault(str(run.get(fact) or "none"), []).append(run)
-    return {known.get(label, label): here for label, here in labels.items() if here}
+    return {known.get(label, label): of_label for label, of_label in labels.items() if of_label}
 
 
 def stand_ins(scope: Scope) -> Filled:
@@ -316,29 +320,29 @@ def verdicts(
         read: How often the target has read the set.
         further: Columns of clearances by other rules.
     """
-    rows: dict[str, Group] = {}
+    rows: dict[str, AuditGroup] = {}
     for name, runs in kinds.items():
-        every = Group(runs, scope.world.name)
+        every = AuditGroup(runs, scope.world.name)
         planted = sorted({dose for run in runs if (dose := read(run)) is not None})
         of_dose = {dose: [run for run in runs if read(run) == dose] for dose in (*planted, None)}
-        rows |= {f"{name}, {named(dose)}": Group(of_dose[dose], every.world) for dose in planted}
+        rows |= {f"{name}, {named(dose)}": AuditGroup(of_dose[dose], every.world) for dose in planted}
         if sum(dose > 0 for dose in planted) > 1:
             rows[f"{name}, once or more"] = every.where(lambda run: bool(read(run)))
         if of_dose[None]:
-            rows[f"{name}, a part or unknown"] = Group(of_dose[None], every.world)
+            rows[f"{name}, a part or unknown"] = AuditGroup(of_dose[None], every.world)
 
-    def clearances(decides: Callable[[Run], bool]) -> Callable[[Group], Cell]:
-        return lambda here: here.rate(decides, FALSE if any(map(read, here.runs)) else "")
+    def clearances(decides: Callable[[Run], bool]) -> Callable[[AuditGroup], TableCell]:
+        return lambda group: group.rate(decides, any(map(read, group.runs)))
 
-    columns: dict[str, Callable[[Group], Cell]] = {
-        "audits": Group.count,
+    columns: dict[str, Callable[[AuditGroup], TableCell]] = {
+        "audits": AuditGroup.count,
         "not read": clearances(cleared),
-        "read": lambda here: here.rate(found, FALSE if any(read(run) == 0 for run in here.runs) else ""),
-        "no verdict": lambda here: here.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
-        "invalid": lambda here: here.where(invalid).count(),
+        "read": lambda group: group.rate(found, any(read(run) == 0 for run in group.runs)),
+        "no verdict": lambda group: group.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
+        "invalid": lambda group: group.where(invalid).count(),
         **{name: clearances(decides) for name, decides in further.items()},
-        "median estimate": lambda here: here.median(estimate_of),
-        "interval holds it": lambda here: here.where(lambda run: read(run) is not None).rate(
+        "median estimate": lambda group: group.median(estimate_of),
+        "interval holds it": lambda group: group.where(lambda run: read(run) is not None).rate(
             lambda run: holds(run, read(run))
         ),
     }
@@ -360,9 +364,9 @@ AT_A_GLANCE = (
 )
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    here, asked = Group(of_own_base(scope, "reported"), scope.world.name), questions((1,))
-    return (asked[name](here) for name in AT_A_GLANCE)
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
+    group, asked = AuditGroup(of_own_base(scope, "reported"), scope.world.name), questions((1,))
+    return (asked[name](group) for name in AT_A_GLANCE)
 
 
 class DoseReport(DeclaredReport):

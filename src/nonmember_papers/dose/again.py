@@ -9,7 +9,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core.documents import read_values
-from nonmember.reports.core.grid import FALSE, Block, Cell
+from nonmember.reports.core.grid import Block, TableCell
 from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import (
@@ -26,7 +26,7 @@ from nonmember.reports.planted.audits import (
     reads_related,
 )
 from nonmember.reports.planted.rereading import (
-    Reread,
+    RereadAudit,
     measured,
     measured_on,
     panel_between,
@@ -41,22 +41,22 @@ from nonmember.results.load import Run
 SIZES = (50, 100, 200, 500)
 SETS = {"reported": "sets of 100, reported half", "large": "sets of 500"}
 ASIDE = "No gate is asked here, so that rates may differ a little from those of the audits."
-Answer = Callable[[Sequence[Reread], str], Cell]  # by audits and world
+Answer = Callable[[Sequence[RereadAudit], str], TableCell]  # by audits and world
 
 
-def _rate(is_counted: Callable[[Run], bool], decides: Callable[[Reread], bool], mark: str = "") -> Answer:
-    def cell(again: Sequence[Reread], world: str) -> Cell:
-        here = [item for item in again if is_counted(item.run)]
-        return hits_cell([item.run for item in here], list(map(decides, here)), world, mark)
+def _rate(is_counted: Callable[[Run], bool], decides: Callable[[RereadAudit], bool], is_false: bool = False) -> Answer:
+    def cell(again: Sequence[RereadAudit], world: str) -> TableCell:
+        counted = [item for item in again if is_counted(item.run)]
+        return hits_cell([item.run for item in counted], list(map(decides, counted)), world, is_false)
 
     return cell
 
 
 RATES = {
     "power": _rate(is_unread, lambda item: item.cleared),
-    "false clearance": _rate(is_reader, lambda item: item.cleared, FALSE),
+    "false clearance": _rate(is_reader, lambda item: item.cleared, is_false=True),
     "false membership, with related reading": _rate(
-        lambda run: is_unread(run) and reads_related(run), lambda item: item.found, FALSE
+        lambda run: is_unread(run) and reads_related(run), lambda item: item.found, is_false=True
     ),
     "within a factor of 1.5": _rate(is_reader, lambda item: near(item.reading.estimate, dose_of(item.run) or 0)),
 }
@@ -77,7 +77,7 @@ def _ablation(scope: Scope, key: str, half: str) -> Block | None:
     names = tuple(name for name in known[0][1].target if all(name in item.target for _, item in known))
     shapes = pooled([run for run, _ in known], names)
 
-    def read(panel: Sequence[str]) -> list[Reread]:
+    def read(panel: Sequence[str]) -> list[RereadAudit]:
         again = (read_again(run, found, panel, shapes.shape(panel, run.domain)) for run, found in known)
         return [item for item in again if item is not None]
 
@@ -119,7 +119,7 @@ def _of_reported(scope: Scope, names: Sequence[str]) -> dict[str, tuple[str, ...
 
 def sizes(scope: Scope) -> Filled:
     """Power and the smallest cleared dose by the number of documents."""
-    again: dict[str, dict[int, list[Reread]]] = {}
+    again: dict[str, dict[int, list[RereadAudit]]] = {}
     read: dict[str, str] = {}
     why_not: Counter[str] = Counter()
     world = scope.world
@@ -149,7 +149,7 @@ def sizes(scope: Scope) -> Filled:
         columns,
         MIXED,
         notes,
-        lambda here, answer: answer(here, world.name),
+        lambda audits, answer: answer(audits, world.name),
     )
     if block is None:
         return figures(notes=left)
@@ -167,20 +167,20 @@ def sizes(scope: Scope) -> Filled:
         axis.set_xlim(40, 600)
         legend_below(canvas, axis)
 
-    told = "; ".join(f"{row.name} {percent(share)}" for row in powers for _, share, *_ in shares_of(row, [0]))
+    text = "; ".join(f"{row.name} {percent(share)}" for row in powers for _, share, *_ in shares_of(row, [0]))
     alt = (
-        f"Share of unread sets that are cleared of one reading, with 95% intervals, by the number of documents: {told}."
+        f"Share of unread sets that are cleared of one reading, with 95% intervals, by the number of documents: {text}."
     )
-    drawn = figure_of("size", world, "Power by number of documents", alt, block, (5.2, 3.2), paint)
-    return figures(replace(drawn, read=read), notes=left)
+    drawn = figure_of("size", world, "Power by number of documents", alt, block, (5.2, 3.2), paint, read)
+    return figures(drawn, notes=left)
 
 
-def _median_cleared(again: Sequence[Reread], world: str) -> Cell:
+def _median_cleared(again: Sequence[RereadAudit], world: str) -> TableCell:
     unread = [item for item in again if is_unread(item.run)]
     return median_cell([item.cleared_dose for item in unread], [item.run for item in unread], world)
 
 
-def _on_fewer(run: Run, read: dict[str, str], why_not: Counter[str]) -> dict[int, Reread]:
+def _on_fewer(run: Run, read: dict[str, str], why_not: Counter[str]) -> dict[int, RereadAudit]:
     """By number of documents. read: gets the file and its SHA-256.   why_not: is told where there is none."""
     try:
         values = read_values(run)

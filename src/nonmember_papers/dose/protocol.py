@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nonmember.reports.core.grid import Cell
+from nonmember.reports.core.grid import Block, TableCell
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.planted.audits import Group, number_cell, runs_of
+from nonmember.reports.planted.audits import AuditGroup, number_cell, runs_of
 from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
 from nonmember.runtime.files import file_hash
@@ -22,8 +22,11 @@ LISTED = 40  # results with other settings
 REPORTED = ("reported", "again", "aligned", "stand_in", "large", "attacks", "attacks_again")
 
 
-def protocols() -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """SHA-256 -> file name and what it fixes, of those that can be read."""
+Protocols = Mapping[str, tuple[str, Mapping[str, Any]]]  # SHA-256 -> file name and what it fixes
+
+
+def protocols() -> Protocols:
+    """Those that can be read."""
     found = {}
     for path in sorted(PROTOCOLS.glob(NAMES)):
         try:
@@ -38,34 +41,25 @@ def protocols() -> dict[str, tuple[str, Mapping[str, Any]]]:
 def protocol(scope: Scope) -> Filled:
     """By sweep, how many results carry the hash of a protocol, and which have settings that it does not name."""
     rows = {", ".join(scope.sweeps[key]): runs for key in REPORTED if (runs := runs_of(scope, key))}
-    every, world = [run for runs in rows.values() for run in runs], scope.world.name
-    if not every:
-        return tables(None)
-    known = protocols()
-    if not known:
-        return Filled(
-            "",
-            notes=(
-                f"{scope.world.title}: docs/{NAMES} is not there or cannot be read, so no result is compared with it.",
-            ),
-        )
+    if not rows:
+        return tables()
+    if not (known := protocols()):
+        why = f"docs/{NAMES} is not there or cannot be read, so no result is compared with it."
+        return tables(notes=[f"{scope.world.title}: {why}"])
+    every = [run for runs in rows.values() for run in runs]
+    return tables(counts_of({**rows, "all": every}, known, scope.world.name), others_of(every, known, scope.world.name))
 
-    def fixed_for(run: Run) -> Mapping[str, Any]:
-        """Settings of this result's protocol."""
-        return known.get(str(run.get("protocol")), ("", {}))[1]
 
-    def differs(run: Run, name: str) -> bool:
-        """From its protocol; what that does not name is left out, and so are results of none."""
-        return name in fixed_for(run) and setting_of(run, name) != fixed_for(run)[name]
-
+def counts_of(rows: Mapping[str, Sequence[Run]], known: Protocols, world: str) -> Block | None:
+    """A row a sweep; the last one is all of them."""
+    every = rows["all"]
     columns: dict[str, Callable[[Run], bool]] = {
         "results": lambda run: True,
         "of a protocol": lambda run: run.get("protocol") in known,
         "of one that is not here": lambda run: bool(run.get("protocol")) and run.get("protocol") not in known,
         "of none": lambda run: not run.get("protocol"),
-        "other settings": lambda run: any(differs(run, name) for name in SETTINGS),
+        "other settings": lambda run: bool(named_otherwise(run, known)),
     }
-
     notes = (
         *(
             f"docs/{name} has the SHA-256 {sha256}; {sum(run.get('protocol') == sha256 for run in every)} of "
@@ -74,31 +68,38 @@ def protocol(scope: Scope) -> Filled:
         ),
         f"Other settings: {', '.join(SETTINGS)} of the audit, where its protocol names another.",
     )
-    groups = {name: Group(runs, world) for name, runs in {**rows, "all": every}.items()}
-    counts = cross_table(
+    return cross_table(
         "protocol",
         world,
         "Results and the protocol",
         "sweep",
-        groups,
+        {name: AuditGroup(runs, world) for name, runs in rows.items()},
         columns,
         ("count",),
         notes,
-        lambda here, is_counted: here.where(is_counted).count(),
+        lambda group, is_counted: group.where(is_counted).count(),
     )
 
-    def told(run: Run, name: str) -> Cell:
-        aside = f" (protocol: {fixed_for(run)[name]})" if differs(run, name) else ""
+
+def others_of(every: Sequence[Run], known: Protocols, world: str) -> Block | None:
+    """Results with other settings than their protocol's."""
+
+    def cell(run: Run, name: str) -> TableCell:
+        named = named_otherwise(run, known)
+        aside = f" (protocol: {named[name]})" if name in named else ""
         return number_cell(f"{setting_of(run, name)}{aside}", None, world, [run])
 
-    others = list(filter(columns["other settings"], every))
+    others = [run for run in every if named_otherwise(run, known)]
     more = f"And {len(others) - LISTED} further results." if len(others) > LISTED else ""
-    listed = {f"{run.question.sweep}: {run.question.cell}": run for run in others[:LISTED]}
-    settings = {name: name for name in SETTINGS}
-    title = "Results with other settings"
-    return tables(
-        counts, cross_table("protocol-others", world, title, "result", listed, settings, ("value",), [more], told)
-    )
+    rows = {f"{run.question.sweep}: {run.question.cell}": run for run in others[:LISTED]}
+    columns, title = {name: name for name in SETTINGS}, "Results with other settings"
+    return cross_table("protocol-others", world, title, "result", rows, columns, ("value",), [more], cell)
+
+
+def named_otherwise(run: Run, known: Protocols) -> dict[str, Any]:
+    """Settings for which the result's protocol names another value; none where it has no protocol."""
+    _, fixed = known.get(str(run.get("protocol")), ("", {}))
+    return {name: fixed[name] for name in SETTINGS if name in fixed and setting_of(run, name) != fixed[name]}
 
 
 def setting_of(run: Run, name: str) -> Any:

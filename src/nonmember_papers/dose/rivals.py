@@ -16,9 +16,9 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
-from nonmember.reports.core.grid import Block, Cell, Figure, dash
+from nonmember.reports.core.grid import Block, Figure, TableCell, dash
 from nonmember.reports.core.published import PublishedTable, published_tables
-from nonmember.reports.core.report import Filled
+from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import (
     CONFIDENCE,
@@ -26,8 +26,8 @@ from nonmember.reports.planted.audits import (
     MIXED,
     QUANTITIES,
     SIGNS,
-    Entry,
-    Group,
+    AuditEntry,
+    AuditGroup,
     cleared,
     dose_of,
     found,
@@ -96,14 +96,14 @@ class Rival:
 
     name: str
     needs: str
-    entries: tuple[Entry, ...]
+    entries: tuple[AuditEntry, ...]
     method: str = ""
 
     @property
     def runs(self) -> list[Run]:
         return [item.run for item in self.entries]
 
-    def cell(self, measure: str, dose: int, world: str) -> Cell:
+    def cell(self, measure: str, dose: int, world: str) -> TableCell:
         """Found: of sets read so often, how many lie above all but 5% of the unread ones. Cleared: of unread sets, how
         many lie below all but 5% of the sets that were read so often."""
         read, unread = ([item for item in self.entries if item.dose == wanted] for wanted in (dose, 0))
@@ -123,7 +123,7 @@ def rivals(scope: Scope) -> Filled:
     known = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None]
     meter = {question_of(run): run for run in known if question_of(run) in asked}
     if not meter:
-        return Filled("no results for this table yet.")
+        return tables()
     needs = "planted controls of the base, unread reference, unread third text"
     compared = [Rival(METER, needs, _entries(meter.values(), "dose"), "dose")]
     for method, (name, needs) in METHODS.items():
@@ -135,8 +135,8 @@ def rivals(scope: Scope) -> Filled:
         notes.append(f"{num_alone} pairs of target and set left out, which the dose meter was not asked about.")
     world, every = scope.world.name, _told_apart(compared, scope.world.name)
     blocks = (_overview(compared, world), _on_common_sets(compared, world), _verdicts(compared, world), _clearance())
-    drawn = () if every is None else (replace(_figure(compared, every, scope), read=read),)
-    return Filled("", tuple(block for block in blocks if block is not None), drawn, tuple(notes))
+    drawn = None if every is None else _figure(compared, every, scope, read)
+    return tables(*blocks, drawn, notes=notes)
 
 
 def _doses(compared: Sequence[Rival]) -> list[int]:
@@ -144,10 +144,10 @@ def _doses(compared: Sequence[Rival]) -> list[int]:
     return sorted({item.dose for rival in compared for item in rival.entries if item.dose})
 
 
-def _entries(runs: Iterable[Run], method: str) -> tuple[Entry, ...]:
+def _entries(runs: Iterable[Run], method: str) -> tuple[AuditEntry, ...]:
     sign = SIGNS.get(method, 1)
     return tuple(
-        Entry(run, sign * value, dose, model_of(run))
+        AuditEntry(run, sign * value, dose, model_of(run))
         for run in runs
         if (value := run.statistics.value) is not None and math.isfinite(value) and (dose := dose_of(run)) is not None
     )
@@ -155,7 +155,7 @@ def _entries(runs: Iterable[Run], method: str) -> tuple[Entry, ...]:
 
 def _scores(meter: Sequence[Run]) -> tuple[list[Rival], dict[str, str], list[str]]:
     """From the files beside the meter's audits, path -> SHA-256, with what was left out."""
-    entries: dict[tuple[str, str], list[Entry]] = {}
+    entries: dict[tuple[str, str], list[AuditEntry]] = {}
     read: dict[str, str] = {}
     why_not: Counter[str] = Counter()
     columns = [f"{role}/{score}" for score in SCORES.values() for role in (TARGET, REFERENCE)]
@@ -168,7 +168,7 @@ def _scores(meter: Sequence[Run]) -> tuple[list[Rival], dict[str, str], list[str
         read[values.path] = values.sha256
         for name, score in SCORES.items():
             for (against, needs), value in zip(AGAINST.items(), statistics_of(values, score), strict=True):
-                item = Entry(run, value, dose_of(run) or 0, model_of(run))
+                item = AuditEntry(run, value, dose_of(run) or 0, model_of(run))
                 entries.setdefault((name + against, needs), []).append(item)
     scores = [Rival(name, needs, tuple(of)) for (name, needs), of in entries.items()]
     return scores, read, [f"Scores of {number} audits left out: {why}." for why, number in why_not.items()]
@@ -191,19 +191,19 @@ def statistics_of(values: DocumentValues, score: str) -> tuple[float, float, flo
 
 
 def _overview(compared: Sequence[Rival], world: str) -> Block | None:
-    def seconds(rival: Rival) -> Cell:
+    def seconds(rival: Rival) -> TableCell:
         if not rival.method:
-            return Cell((dash(world),))
+            return TableCell((dash(world),))
         middle = statistics.median(run.result.provenance.seconds for run in rival.runs)
         return number_cell(formats.decimals(middle, 1), middle, world, rival.runs)
 
-    def of_dose(rival: Rival) -> Cell:
-        told = Group(rival.runs, world).where(is_reader)
-        return told.rate(is_near) if rival.name == METER else Cell((dash(world),))
+    def of_dose(rival: Rival) -> TableCell:
+        readers = AuditGroup(rival.runs, world).where(is_reader)
+        return readers.rate(is_near) if rival.name == METER else TableCell((dash(world),))
 
-    columns: dict[str, Callable[[Rival], Cell]] = {
+    columns: dict[str, Callable[[Rival], TableCell]] = {
         "needs besides target and set": lambda rival: number_cell(rival.needs, None, world, rival.runs),
-        "audits": lambda rival: Group(rival.runs, world).count(),
+        "audits": lambda rival: AuditGroup(rival.runs, world).count(),
         f"dose within a factor of {FACTOR:g}": of_dose,
         "seconds an audit": seconds,
     }
@@ -261,9 +261,9 @@ def _on_common_sets(compared: Sequence[Rival], world: str) -> Block | None:
 def _verdicts(compared: Sequence[Rival], world: str) -> Block | None:
     runs = {rival.method: rival.runs for rival in compared if rival.method}
 
-    def cell(row: tuple[str, Callable[[Run], bool]], dose: int) -> Cell:
+    def cell(row: tuple[str, Callable[[Run], bool]], dose: int) -> TableCell:
         method, decides = row
-        return Group(runs[method], world).where(read(dose)).verdict(decides, dose)
+        return AuditGroup(runs[method], world).where(read(dose)).verdict(decides, dose)
 
     levels = formats.listed([f"{level:g}" for level in sorted({run.question.alpha for run in runs.get("llm_di", [])})])
     notes = (
@@ -282,7 +282,7 @@ def _clearance() -> Block | None:
     """As its study found it, in a world of its own."""
     table: PublishedTable = published_tables(Path(__file__).parent / "published.txt")["clearance"]
 
-    def cell(row: str, column: str) -> Cell:
+    def cell(row: str, column: str) -> TableCell:
         if not (counts := table.get(row, column)):
             return no_rate("study")
         count, of = map(int, counts)
@@ -302,7 +302,7 @@ def _clearance() -> Block | None:
 # ------------------------------------------------------------------------------------------------- figure
 
 
-def _figure(compared: Sequence[Rival], block: Block, scope: Scope) -> Figure:
+def _figure(compared: Sequence[Rival], block: Block, scope: Scope, read: Mapping[str, str]) -> Figure | None:
     """A line per method: what is found of sets read so often, and what is cleared of so many readings. Of the scores
     those with the least and with the most beside them."""
     *_, most = AGAINST
@@ -329,7 +329,7 @@ def _figure(compared: Sequence[Rival], block: Block, scope: Scope) -> Figure:
         "Left: share of sets read so often whose statistic lies above that of all but 5% of the unread ones. Right: "
         "share of unread sets whose statistic lies below that of all but 5% of those read so often."
     )
-    return figure_of("rivals", scope.world, "Told apart at equal errors", alt, block, (6.8, 4.1), paint)
+    return figure_of("rivals", scope.world, "Told apart at equal errors", alt, block, (6.8, 4.1), paint, read)
 
 
 def _style(name: str, index: int) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nonmember.records.exposure import NOT_READ, Exposure
-from nonmember.reports.core.grid import FALSE, Cell
+from nonmember.reports.core.grid import TableCell
 from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.planted.audits import (
     MIXED,
-    Group,
+    AuditGroup,
     cleared,
     dose_of,
     estimate_of,
@@ -40,17 +40,19 @@ def parts_of_sets(scope: Scope) -> Filled:
     world, runs = scope.world.name, runs_of(scope, "shares")
     exposures = {exposure for run in runs if (exposure := exposure_of(run)) is not None}
     ordered = sorted(exposures, key=lambda item: (item.exposures > 0, item))
-    rows = {_told(item): (Group([run for run in runs if exposure_of(run) == item], world), item) for item in ordered}
-    columns: dict[str, Callable[[Group, Exposure], Cell]] = {
-        "audits": lambda here, of: here.count(),
-        "not read": lambda here, of: here.rate(cleared, FALSE if of.exposures and of.share == 1 else ""),
-        "read": lambda here, of: here.rate(found, "" if of.exposures else FALSE),
-        "invalid": lambda here, of: here.where(invalid).count(),
-        "readings per document": lambda here, of: here.median(lambda run: readings(of)),
-        "median estimate": lambda here, of: here.median(estimate_of),
-        "interval holds them": lambda here, of: here.rate(lambda run: holds(run, readings(of))),
-        "told to be a part": lambda here, of: here.rate(is_told_a_part, "" if of.share < 1 else FALSE),
-        "its share told": lambda here, of: here.where(is_read).rate(lambda run: tells_share(run, of)),
+    rows = {
+        _told(item): (AuditGroup([run for run in runs if exposure_of(run) == item], world), item) for item in ordered
+    }
+    columns: dict[str, Callable[[AuditGroup, Exposure], TableCell]] = {
+        "audits": lambda group, of: group.count(),
+        "not read": lambda group, of: group.rate(cleared, of.exposures > 0 and of.share == 1),
+        "read": lambda group, of: group.rate(found, not of.exposures),
+        "invalid": lambda group, of: group.where(invalid).count(),
+        "readings per document": lambda group, of: group.median(lambda run: readings(of)),
+        "median estimate": lambda group, of: group.median(estimate_of),
+        "interval holds them": lambda group, of: group.rate(lambda run: holds(run, readings(of))),
+        "told to be a part": lambda group, of: group.rate(is_told_a_part, of.share == 1),
+        "its share told": lambda group, of: group.where(is_read).rate(lambda run: tells_share(run, of)),
     }
     notes = (
         "Readings per document: the share that was read times how often. Not read: the whole set was not read once or "
@@ -167,10 +169,10 @@ def after(scope: Scope) -> Filled:
 # -------------------------------------------------------------------------------------------------- report
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    shares, *others = (Group(of_own_base(scope, key), scope.world.name) for key in ("shares", "large", "dilution"))
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
+    shares, *others = (AuditGroup(of_own_base(scope, key), scope.world.name) for key in ("shares", "large", "dilution"))
     yield shares.where(lambda run: (of := exposure_of(run)) is not None and of.share < 1).rate(is_told_a_part)
-    yield from (here.where(is_reader).rate(cleared, FALSE) for here in others)
+    yield from (group.where(is_reader).verdict(cleared, 1) for group in others)
 
 
 class DoseBeyondReport(DeclaredReport):

@@ -8,14 +8,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, PAIR, Block, Cell, Number, Row
+from nonmember.reports.core.grid import FALSE, PAIR, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.numbers import counted, detail, mean_of, number_in
-from nonmember.reports.core.report import Filled, Glance
+from nonmember.reports.core.report import Filled, Glance, figures
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate, Quantity
+from nonmember.reports.declared.facts import with_facts
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.tables import Table
+from nonmember.reports.declared.tables import TableSpec
 from nonmember.results.load import Run
 from nonmember_papers.fsd.differences import BLIND_LIMIT, CHANCE, say_differences, say_targets
 from nonmember_papers.fsd.histograms import histograms
@@ -37,15 +38,15 @@ ENDS = {"auc": ("auc_low", "auc_high"), "tpr_at_5pct_fpr": ("tpr_low", "tpr_high
 # ------------------------------------------------------------------------------------------------ tables
 
 
-class Measured(CellTemplate):
+class IntervalTemplate(CellTemplate):
     """Numbers with their interval, and with a mark where the target has read neither set and the AUC says otherwise."""
 
-    def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Number, ...]:
+    def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Numeral, ...]:
         made = super().numbers(runs, scope)
         return tuple(with_interval(item, of, runs) for item, of in zip(made, self.quantities, strict=True))
 
 
-def with_interval(made: Number, of: Quantity, runs: Sequence[Run]) -> Number:
+def with_interval(made: Numeral, of: Quantity, runs: Sequence[Run]) -> Numeral:
     *_, kind, measure = of.path.split(".")
     if len(runs) != 1 or kind == "gain" or measure not in ENDS or made.value is None:
         return made
@@ -59,26 +60,26 @@ def with_interval(made: Number, of: Quantity, runs: Sequence[Run]) -> Number:
 
 
 @dataclass(frozen=True)
-class ScoreTable(Table):
+class FsdTable(TableSpec):
     """What results say of scores, with text alone beside their AUCs and how the classes differ below them."""
 
     @cached_property
     def templates(self) -> Mapping[str, CellTemplate]:
-        return {name: Measured(item.text) for name, item in super().templates.items()}
+        return {name: IntervalTemplate(item.text) for name, item in super().templates.items()}
 
     def runs(self, scope: Scope) -> list[Run]:
         found = super().runs(scope)
         if self.columns == "sized?" and len({run.get("sized")[0] for run in found}) < 2:
             return []
         if "base.auc" in self.cell:
-            found += Table.runs(replace(self, each={BLIND: "text_alone"}), scope)
+            found += TableSpec.runs(replace(self, each={BLIND: "text_alone"}), scope)
         return found
 
     def block(self, scope: Scope) -> Block | None:
         runs = self.runs(scope)
         targets = {scope.world.targets.get(str(run.question.target)) for run in runs}
         of_paper = self if targets == {PAPERS_MODEL} else replace(self, published=None)
-        if not runs or (block := Table.block(of_paper, scope)) is None:
+        if not runs or (block := TableSpec.block(of_paper, scope)) is None:
             return None
         targets_note = [say_targets(scope, runs)] if self.each else []
         notes = [*targets_note, *block.notes, *say_differences(self.sets(scope, runs))]
@@ -96,21 +97,21 @@ class ScoreTable(Table):
         return replace(self, rows=rows, columns="domain", joined=joined).groups(scope, list(results))
 
 
-def with_blind(row: Row) -> Row:
+def with_blind(row: TableRow) -> TableRow:
     """A number of text alone is no pair."""
 
-    def cell(one: Cell) -> Cell:
-        is_alone = one.template == PAIR and not one.ours[0].missing and one.ours[1].missing
-        return Cell(one.ours[:1]) if is_alone else one
+    def cell(pair: TableCell) -> TableCell:
+        is_alone = pair.template == PAIR and not pair.ours[0].missing and pair.ours[1].missing
+        return TableCell(pair.ours[:1]) if is_alone else pair
 
-    return Row(row.name, tuple(map(cell, row.cells)))
+    return TableRow(row.name, tuple(map(cell, row.cells)))
 
 
 def table_2(scope: Scope, block: Block) -> Block:
     """The mean of table 15 over its sets."""
     rows = [row for row in block.rows if not all(cell.missing for cell in row.cells)]
     means = tuple(
-        Row(name, (mean_of([row.cells[index] for row in rows], scope.world.name),))
+        TableRow(name, (mean_of([row.cells[index] for row in rows], scope.world.name),))
         for index, name in enumerate(block.columns)
     )
     return replace(
@@ -163,8 +164,7 @@ def by_number(key: str, title: str) -> Callable[[Scope], Filled]:
         runs = scope.of(key)
         first = {(run.domain, run.question.target): run for run in reversed(runs)}
         with_base = replace(scope, runs=(*runs, *map(without_tuning, first.values())))
-        drawn = (plot.figure(with_base) for plot in (auc, tpr))
-        return Filled("no results for this figure yet.", figures=tuple(item for item in drawn if item is not None))
+        return figures(*(plot.figure(with_base) for plot in (auc, tpr)))
 
     return fill
 
@@ -172,13 +172,7 @@ def by_number(key: str, title: str) -> Callable[[Scope], Filled]:
 def without_tuning(run: Run) -> Run:
     """Its scores under the target itself, as those of no unseen documents."""
     scores = {name: {"fsd": score["base"]} for name, score in run.statistics.details.get("scores", {}).items()}
-    return with_details(run, {"num_unseen": 0, "scores": scores})
-
-
-def with_details(run: Run, details: Mapping[str, Any], data: Mapping[str, Any] | None = None) -> Run:
-    statistics = replace(run.statistics, details={**run.statistics.details, **details})
-    question = replace(run.question, data={**run.question.data, **(data or {})})
-    return replace(run, result=replace(run.result, statistics=statistics, question=question))
+    return with_facts(run, {}, {"num_unseen": 0, "scores": scores})
 
 
 # ------------------------------------------------------------------------------------------------ report
@@ -192,7 +186,7 @@ class FsdReport(DeclaredReport):
     }
 
     @cached_property
-    def all_tables(self) -> list[Table]:
+    def all_tables(self) -> list[TableSpec]:
         """A table for each of the measures that a cell names."""
         scored = [table for table in super().all_tables if table.each]
         others = [table for table in super().all_tables if not table.each]
@@ -201,7 +195,7 @@ class FsdReport(DeclaredReport):
             *(as_scores(table) if table.part != "documents" else table for table in others),
         ]
 
-    def of_measure(self, table: Table, measure: str) -> ScoreTable:
+    def of_measure(self, table: TableSpec, measure: str) -> FsdTable:
         is_gain, is_auc = measure == "gain", measure == "auc"
         return as_scores(
             table,
@@ -215,26 +209,26 @@ class FsdReport(DeclaredReport):
 
     def scopes(self, runs: Sequence[Run]) -> list[Scope]:
         scopes = super().scopes(runs)
-        return [replace(scope, runs=tuple(with_facts(run, scope) for run in scope.runs)) for scope in scopes]
+        return [replace(scope, runs=tuple(with_text_alone(run, scope) for run in scope.runs)) for scope in scopes]
 
     def first_numbers(self) -> Glance:
         columns = ("FSD above base", "FSD below base", "neither: base not .5", "neither: FSD not .5", "blind > .6")
         return Glance(columns, cells_of_glance, self.glance_note)
 
 
-def as_scores(table: Table, **changed: Any) -> ScoreTable:
-    return ScoreTable(**{item.name: getattr(table, item.name) for item in fields(table)} | changed)
+def as_scores(table: TableSpec, **changed: Any) -> FsdTable:
+    return FsdTable(**{item.name: getattr(table, item.name) for item in fields(table)} | changed)
 
 
-def with_facts(run: Run, scope: Scope) -> Run:
+def with_text_alone(run: Run, scope: Scope) -> Run:
     """With the AUC of text alone told as that of a score, and the target with its number of parameters."""
     target = str(run.question.target)
     size = number_in(run.result.health.capability, "target", "num_parameters") or 0
     text_alone = {"base": {"auc": detail("auroc_blind")(run.result)}}
-    return with_details(run, {"text_alone": text_alone}, {"sized": (size, scope.world.targets.get(target, target))})
+    return with_facts(run, {"sized": (size, scope.world.targets.get(target, target))}, {"text_alone": text_alone})
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     """How often FSD is better than its base where documents were read, and alarms where none were."""
     read, neither = ([run for run in scope.runs if run.question.truth == truth] for truth in ("member", "non_member"))
     yield share(scope, read, "gain", lambda low, high: low > 0)
@@ -245,7 +239,7 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     yield counted(sum(auc > BLIND_LIMIT for auc in aucs), len(aucs), scope.world.name)
 
 
-def share(scope: Scope, runs: Sequence[Run], kind: str, holds: Callable[[float, float], bool]) -> Cell:
+def share(scope: Scope, runs: Sequence[Run], kind: str, holds: Callable[[float, float], bool]) -> TableCell:
     """Of the intervals of the first score."""
     ends = [
         [detail("scores", run.question.score, kind, end)(run.result) for end in ("auc_low", "auc_high")] for run in runs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,10 +19,11 @@ from matplotlib.ticker import MaxNLocator
 from nonmember.records import FloatArray
 from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
-from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
+from nonmember.reports.core.grid import Block, Figure, Numeral, TableCell
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
+from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run
 from nonmember_papers.fsd.differences import say_differences
@@ -37,7 +38,7 @@ COUNTS = {"suspect": detail("num_members"), "heldout": detail("num_nonmembers")}
 MOST_BINS = 24
 OUTER = 0.01  # of the documents at either end: the outermost bins hold them, and what lies beyond
 QUANTILES = {"5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95}
-MEMBERS, OTHERS, LATER, EARLIER = 0, 1, 2, 8  # places of colours
+MEMBERS, OTHERS, LATER, EARLIER = 0, 1, 2, 8  # indices of colours
 FILL, DASHES = 0.22, (0, (3, 1.5))
 
 
@@ -63,11 +64,11 @@ class Audited:
 
 @dataclass(frozen=True)
 class Series:
-    """One histogram. place: of its colour."""
+    """One histogram. index: of its colour."""
 
     name: str
     values: FloatArray
-    place: int
+    index: int
 
     @property
     def defined(self) -> FloatArray:
@@ -75,7 +76,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Panel:
+class HistogramPanel:
     """target, name: of its rows in the table.   quantity: on its axis; panels of one quantity have common bins.
     run: the result it is from.   inside: what is written into it.
     """
@@ -88,7 +89,7 @@ class Panel:
     inside: str = ""
 
 
-Panels = Sequence[Sequence[Panel]]  # a row of them per target
+Panels = Sequence[Sequence[HistogramPanel]]  # a row of them per target
 
 
 def histograms(scope: Scope) -> Filled:
@@ -96,23 +97,23 @@ def histograms(scope: Scope) -> Filled:
     runs = scope.of(KEY)
     sets = by_domain(scope, KEY, one_target(scope, runs)) if runs else {}
     world = scope.world.title
-    drawn: list[Figure] = []
+    drawn: list[Figure | None] = []
     notes: list[str] = []
     why_not: dict[str, list[str]] = defaultdict(list)
-    for name, here in sets.items():
-        if not here:
+    for name, results in sets.items():
+        if not results:
             why_not["there is no result yet"].append(name)
-        shown = {name_of(scope, run): run for run in here[:1]}
-        shown |= {f"{name_of(scope, run)} (control)": run for run in untouched_beside(scope, here, runs)}
+        shown = {name_of(scope, run): run for run in results[:1]}
+        shown |= {f"{name_of(scope, run)} (control)": run for run in untouched_beside(scope, results, runs)}
         audited = []
         for target, run in shown.items():
             try:
                 audited.append(Audited(target, run, checked(read_values(run, COLUMNS), run)))
             except ValueError as error:
                 why_not[str(error)].append(f"{name} under {target}")
-        if any(item.run is here[0] for item in audited):  # a control alone says nothing
+        if any(item.run is results[0] for item in audited):  # a control alone says nothing
             drawn += [figure_2(scope, name, audited), figures_3_and_5(scope, name, audited)]
-            notes += [f"{world}: {name}, the first of {len(here)} results."] if len(here) > 1 else []
+            notes += [f"{world}: {name}, the first of {len(results)} results."] if len(results) > 1 else []
     notes += [f"{world}: not drawn for {formats.listed(cells)}: {why}." for why, cells in why_not.items()]
     return figures(*drawn, notes=notes)
 
@@ -121,11 +122,11 @@ def name_of(scope: Scope, run: Run) -> str:
     return scope.world.targets.get(str(run.question.target), str(run.question.target))
 
 
-def untouched_beside(scope: Scope, here: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
+def untouched_beside(scope: Scope, results: Sequence[Run], runs: Sequence[Run]) -> list[Run]:
     """The result on the same set of the target that has read neither class, where there is one and it is another."""
-    domains = tuple(run.domain for run in here[:1])
+    domains = tuple(run.domain for run in results[:1])
     controls = select(runs, target=scope.world.untouched, domain=domains, truth="non_member")
-    return [run for run in controls[:1] if run.anchor != here[0].anchor]
+    return [run for run in controls[:1] if run.anchor != results[0].anchor]
 
 
 def checked(values: DocumentValues, run: Run) -> DocumentValues:
@@ -136,41 +137,40 @@ def checked(values: DocumentValues, run: Run) -> DocumentValues:
     return values
 
 
-def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
+def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a class."""
 
-    def panel(one: Audited, group: str) -> Panel:
-        before = Series("before tuning", one.perplexity(group), EARLIER)
-        after = Series("after", one.perplexity(group, AFTER), LATER)
+    def panel(audit: Audited, group: str) -> HistogramPanel:
+        before = Series("before tuning", audit.perplexity(group), EARLIER)
+        after = Series("after", audit.perplexity(group, AFTER), LATER)
         name = CLASSES[group]
-        return Panel(one.name, name, "perplexity", one.run.anchor, (before, after), inside=name)
+        return HistogramPanel(audit.name, name, "perplexity", audit.run.anchor, (before, after), inside=name)
 
     what = f"Perplexity of members and of non-members of {name} before and after tuning on unseen documents"
-    return drawn_from(
-        scope, "figure2", "Figure 2", name, what, audited, [[panel(one, group) for group in CLASSES] for one in audited]
-    )
+    rows = [[panel(audit, group) for group in CLASSES] for audit in audited]
+    return drawn_from(scope, "figure2", "Figure 2", name, what, audited, rows)
 
 
-def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
+def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
     """A panel a quantity."""
     ppl, min_k = (scope.names["each"].get(score, score) for score in (PERPLEXITY, MIN_K))
 
-    def row(one: Audited) -> list[Panel]:
+    def row(audit: Audited) -> list[HistogramPanel]:
         quantities = {
-            ppl: one.perplexity,
-            f"FSD by {ppl}": lambda group: one.fsd(group, PERPLEXITY),
-            min_k: lambda group: one.score(group, MIN_K),
-            f"FSD by {min_k}": lambda group: one.fsd(group, MIN_K),
+            ppl: audit.perplexity,
+            f"FSD by {ppl}": lambda group: audit.fsd(group, PERPLEXITY),
+            min_k: lambda group: audit.score(group, MIN_K),
+            f"FSD by {min_k}": lambda group: audit.fsd(group, MIN_K),
         }
         return [
-            Panel(
-                one.name,
+            HistogramPanel(
+                audit.name,
                 quantity,
                 quantity,
-                one.run.anchor,
+                audit.run.anchor,
                 tuple(
-                    Series(CLASSES[group], of(group), place)
-                    for group, place in zip(CLASSES, (MEMBERS, OTHERS), strict=True)
+                    Series(CLASSES[group], of(group), index)
+                    for group, index in zip(CLASSES, (MEMBERS, OTHERS), strict=True)
                 ),
             )
             for quantity, of in quantities.items()
@@ -180,7 +180,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
         f"Members and non-members of {name}: {ppl}, {min_k}, and how far the score of either falls by tuning on unseen "
         "documents (FSD); all but ppl higher for members"
     )
-    return drawn_from(scope, "figure3", "Figures 3 and 5", name, what, audited, [row(one) for one in audited])
+    return drawn_from(scope, "figure3", "Figures 3 and 5", name, what, audited, [row(audit) for audit in audited])
 
 
 # --------------------------------------------------------------------------------------- picture and table
@@ -188,7 +188,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
 
 def drawn_from(
     scope: Scope, key: str, title: str, name: str, what: str, audited: Sequence[Audited], rows: Panels
-) -> Figure:
+) -> Figure | None:
     """A row of panels per target, below each other."""
     bins = bins_of(rows)
     wide = len(rows[0])
@@ -208,9 +208,9 @@ def drawn_from(
     alt = f"{what}.{control} The outermost bins also hold what lies beyond them."
     slug = f"{key}-{formats.slug(name)}"
     size = (8.3 if wide > 2 else 5.6, 1.8 * len(rows) + 0.75)
-    block = numbers(scope, slug, name, audited, rows)
-    figure = figure_of(slug, scope.world, f"{title}, {name}", alt, block, size, paint)
-    return replace(figure, read={item.values.path: item.values.sha256 for item in audited})
+    block = numbers(scope, name, audited, rows)
+    read = {item.values.path: item.values.sha256 for item in audited}
+    return figure_of(slug, scope.world, f"{title}, {name}", alt, block, size, paint, read)
 
 
 def bins_of(rows: Panels) -> dict[str, FloatArray]:
@@ -232,9 +232,9 @@ def counted_in(edges: FloatArray, values: FloatArray) -> FloatArray:
     return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].astype(np.float64)
 
 
-def histogram(axis: Axes, panel: Panel, edges: FloatArray) -> None:
+def histogram(axis: Axes, panel: HistogramPanel, edges: FloatArray) -> None:
     for second, series in enumerate(panel.series):
-        ink = colour(series.place)
+        ink = colour(series.index)
         axis.stairs(
             counted_in(edges, series.defined),
             edges,
@@ -250,26 +250,24 @@ def histogram(axis: Axes, panel: Panel, edges: FloatArray) -> None:
     axis.annotate(panel.inside, (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET)
 
 
-def numbers(scope: Scope, slug: str, name: str, audited: Sequence[Audited], rows: Panels) -> Block:
+def numbers(scope: Scope, name: str, audited: Sequence[Audited], rows: Panels) -> Block | None:
     """Quantiles of every histogram: its bins would be as many columns, and other ones for every quantity."""
     world = scope.world.name
 
-    def row(panel: Panel, series: Series) -> Row:
-        values = series.defined
-        many = Number(formats.count(len(values)), float(len(values)), world, (panel.run,))
-        ends = [Number(formats.decimals(end), end, world, (panel.run,)) for end in quantiles(values)]
-        return Row(f"{panel.target}: {panel.name}, {series.name}", tuple(Cell((item,)) for item in (many, *ends)))
+    def cells(panel: HistogramPanel, values: FloatArray) -> list[TableCell]:
+        many = Numeral(formats.count(len(values)), float(len(values)), world, (panel.run,))
+        ends = [Numeral(formats.decimals(end), end, world, (panel.run,)) for end in quantiles(values)]
+        return [TableCell((item,)) for item in (many, *ends)]
 
-    return Block(
-        f"numbers-{slug}-{formats.slug(world)}",
-        world,
-        f"Quantiles of the documents. {scope.world.title}",
-        "shown",
-        ("documents", *QUANTILES),
-        tuple(row(panel, series) for panels in rows for panel in panels for series in panel.series),
-        ("number",),
-        notes=tuple(say_differences({name: [item.run for item in audited]})),
-    )
+    shown = {
+        f"{panel.target}: {panel.name}, {series.name}": cells(panel, series.defined)
+        for panels in rows
+        for panel in panels
+        for series in panel.series
+    }
+    notes, columns = say_differences({name: [item.run for item in audited]}), ("documents", *QUANTILES)
+    title = "Quantiles of the documents"
+    return block_of(scope, "", title, "shown", columns, shown, ["number"], notes, dash_is_missing=False)
 
 
 def quantiles(values: FloatArray) -> list[float]:

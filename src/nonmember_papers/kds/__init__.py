@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records import FloatArray
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import PAIR, RANGE, Block, Cell, Figure
+from nonmember.reports.core.grid import PAIR, RANGE, Block, Figure, TableCell
 from nonmember.reports.core.numbers import Value, counted, detail, mean_of
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, by_domain, one_target
@@ -25,7 +25,7 @@ from nonmember.reports.declared.cells import computed
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import (
-    Line,
+    PlotLine,
     draw_line,
     figure_of,
     legend_below,
@@ -50,7 +50,7 @@ def kernel_divergence(result: AuditResult) -> float | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class ReadLevels:
     """What one score says of one set.
 
     Attributes:
@@ -71,10 +71,10 @@ class Levels:
         return consistency(self.levels, self.scores_DL, alpha=ALPHA) if len(self.scores_DL) > 1 else None
 
 
-Rows = Mapping[str, Mapping[str, Levels]]  # score, or what else -> set -> what it says of it
+Rows = Mapping[str, Mapping[str, ReadLevels]]  # score, or what else -> set -> what it says of it
 
 
-def levels_of(runs: Sequence[Run], value: Value) -> Levels | None:
+def levels_of(runs: Sequence[Run], value: Value) -> ReadLevels | None:
     """The largest part of the results in which every draw has every level; of one recipe, at least two levels."""
     by_draw: dict[tuple[Any, int], dict[float, Run]] = {}
     for run in runs:
@@ -89,7 +89,7 @@ def levels_of(runs: Sequence[Run], value: Value) -> Levels | None:
     _, num, levels = max(parts, key=lambda part: part[:2])
     used = [[draw[level] for level in levels] for draw in draws[:num]]
     scores = np.array([[value(run.result) for run in draw] for draw in used], dtype=np.float64)
-    return Levels(tuple(levels), scores, tuple(run for draw in used for run in draw))
+    return ReadLevels(tuple(levels), scores, tuple(run for draw in used for run in draw))
 
 
 def one_recipe(runs: Sequence[Run]) -> list[Run]:
@@ -148,10 +148,10 @@ class Study:
     @cached_property
     def rows(self) -> Rows:
         groups = self.groups or {name: (self.runs, value) for name, value in scores_of(self.scope, self.runs).items()}
-        rows: dict[str, dict[str, Levels]] = {name: {} for name in groups}
+        rows: dict[str, dict[str, ReadLevels]] = {name: {} for name in groups}
         for name, (runs, value) in groups.items():
-            for item, here in by_domain(self.scope, self.key, runs).items():
-                if levels := levels_of(one_recipe(here), value):
+            for item, of_set in by_domain(self.scope, self.key, runs).items():
+                if levels := levels_of(one_recipe(of_set), value):
                     rows[name][item] = levels
         return rows
 
@@ -170,10 +170,10 @@ class Study:
         sizes = {run.statistics.num_documents for item in used for run in item.runs}
         left = len(self.runs) - len({anchor for item in used for anchor in item.anchors()})
         invalid = "invalid, of another recipe, or of a draw or a level that is not complete"
-        said = f" {left} of {len(self.runs)} results are left out: {invalid}." if left else ""
+        aside = f" {left} of {len(self.runs)} results are left out: {invalid}." if left else ""
         return (
             f"{formats.counts(draws)} draw{'s' * (draws != {1})} of {formats.counts(levels)} levels, "
-            f"{formats.counts(sizes)} documents a set.{said}"
+            f"{formats.counts(sizes)} documents a set.{aside}"
         )
 
 
@@ -202,12 +202,12 @@ def by_target_and_epochs(scope: Scope) -> Study:
     groups: dict[str, tuple[Sequence[Run], Value]] = {}
     runs = scope.of("epochs")
     for target, epochs in sorted({(str(run.question.target), int(run.get(NUM_EPOCHS))) for run in runs}):
-        here = [run for run in runs if (run.question.target, run.get(NUM_EPOCHS)) == (target, epochs)]
+        of_target = [run for run in runs if (run.question.target, run.get(NUM_EPOCHS)) == (target, epochs)]
         for name, value in BY_TARGET.items():
             is_touched = name == KDS  # by the tuning
-            if (is_touched or epochs == 1) and any(formats.exists(value(run.result)) for run in here):
+            if (is_touched or epochs == 1) and any(formats.exists(value(run.result)) for run in of_target):
                 row = f"{name}, {scope.world.targets.get(target, target)}"
-                groups[f"{row}, {EPOCHS.get(epochs, epochs)}" if is_touched else row] = here, value
+                groups[f"{row}, {EPOCHS.get(epochs, epochs)}" if is_touched else row] = of_target, value
     return Study(scope, "epochs", runs, "score and target", groups)
 
 
@@ -242,7 +242,7 @@ def by_setting(scope: Scope) -> Study:
         differ = [name for name in SETTINGS if run.get(name) != usual[name]]
         rank = 1 + list(SETTINGS).index(differ[0]) if differ else 0
         groups.setdefault((rank, ", ".join(SETTINGS[name](run) for name in differ) or "as it is"), []).append(run)
-    named = {name: (here, kernel_divergence) for (_, name), here in sorted(groups.items())}
+    named = {name: (of_setting, kernel_divergence) for (_, name), of_setting in sorted(groups.items())}
     return Study(scope, "ablation", runs, "setting", named)
 
 
@@ -257,20 +257,20 @@ class Measure:
     title: str
     numbers: Sequence[str]
     template: str
-    values: Callable[[Levels], Sequence[float | str]]
+    values: Callable[[ReadLevels], Sequence[float | str]]
 
 
-def correlation(levels: Levels) -> Sequence[float]:
+def correlation(levels: ReadLevels) -> Sequence[float]:
     found = level_correlation(levels.levels, levels.scores_DL)
     return found.spearman, found.pearson
 
 
-def of_each_draw(levels: Levels) -> Sequence[float]:
+def of_each_draw(levels: ReadLevels) -> Sequence[float]:
     found = level_correlation(levels.levels, levels.scores_DL)
     return found.spearman_mean, found.spearman_sd, found.pearson_mean, found.pearson_sd
 
 
-def rise_and_gap(levels: Levels) -> Sequence[float | str]:
+def rise_and_gap(levels: ReadLevels) -> Sequence[float | str]:
     """How far from the lowest level to the highest, and the smallest gap that tells two draws apart."""
     if (found := levels.consistency()) is None:
         return ()
@@ -287,7 +287,7 @@ def table(study: Study, measure: Measure) -> Block | None:
     """A row for each of the study's, a column for each set; of the correlation also its average over the sets."""
     world, columns = study.scope.world.name, study.sets
 
-    def cell(levels: Levels | None) -> Cell:
+    def cell(levels: ReadLevels | None) -> TableCell:
         if levels is None:
             return computed(measure.template, (), world)
         num = len(levels.scores_DL)
@@ -304,23 +304,23 @@ def table(study: Study, measure: Measure) -> Block | None:
     return block_of(study.scope, key, measure.title, study.corner, columns, rows, measure.numbers, notes)
 
 
-def say_signs(rows: Mapping[str, Sequence[Cell]], sets: Sequence[str]) -> str:
+def say_signs(rows: Mapping[str, Sequence[TableCell]], sets: Sequence[str]) -> str:
     """Which scores fall where they should rise."""
     falling = {
         name: [item for item, cell in zip(sets, cells, strict=True) if (cell.ours[0].value or 0) < 0]
         for name, cells in rows.items()
     }
-    said = [f"{name} on {formats.listed(where)}" for name, where in falling.items() if where]
-    return f"Falls as c rises: {'; '.join(said)}." if said else "No score falls as c rises."
+    falls = [f"{name} on {formats.listed(where)}" for name, where in falling.items() if where]
+    return f"Falls as c rises: {'; '.join(falls)}." if falls else "No score falls as c rises."
 
 
-def say_averages(rows: Mapping[str, Sequence[Cell]]) -> str:
+def say_averages(rows: Mapping[str, Sequence[TableCell]]) -> str:
     """Over how many sets."""
     counts = {name: sum(not cell.missing for cell in cells) for name, cells in rows.items()}
     of = max(counts.values())
     fewer = [f"{name} {num}" for name, num in counts.items() if 0 < num < of]
-    said = f"; fewer: {', '.join(fewer)}, which do not compare with the others" if fewer else ""
-    return f"The average is over the {of} set{'s' * (of > 1)} with a number{said}." if of else ""
+    aside = f"; fewer: {', '.join(fewer)}, which do not compare with the others" if fewer else ""
+    return f"The average is over the {of} set{'s' * (of > 1)} with a number{aside}." if of else ""
 
 
 def shown(study: Study, *measures: Measure, nothing: str = "no results for this table yet.") -> Filled:
@@ -329,31 +329,33 @@ def shown(study: Study, *measures: Measure, nothing: str = "no results for this 
 
 # ------------------------------------------------------------------------------------- level by level
 
-AtLevel = Callable[[Levels, int], Sequence[float]]
+AtLevel = Callable[[ReadLevels, int], Sequence[float]]
 MEAN_AND_ENDS = ["mean", "lowest", "highest"]
 
 
-def mean_and_ends(levels: Levels, index: int) -> Sequence[float]:
+def mean_and_ends(levels: ReadLevels, index: int) -> Sequence[float]:
     scores = levels.scores_DL[:, index]
     return scores.mean(), scores.min(), scores.max()
 
 
-def rise_at(levels: Levels, index: int) -> Sequence[float]:
+def rise_at(levels: ReadLevels, index: int) -> Sequence[float]:
     """Above the lowest level, in standard deviations of a draw."""
     found = levels.consistency()
     return ((found.mean[index] - found.mean[0]) / found.pooled_sd if found and found.pooled_sd else np.nan,)
 
 
-def spread_at(levels: Levels, index: int) -> Sequence[float]:
+def spread_at(levels: ReadLevels, index: int) -> Sequence[float]:
     found = levels.consistency()
     return (found.mean[index], found.sd[index], found.variation[index]) if found else ()
 
 
-def rows_of(lines: Mapping[str, Levels], template: str, values: AtLevel, world: str) -> dict[str, dict[float, Cell]]:
+def rows_of(
+    lines: Mapping[str, ReadLevels], template: str, values: AtLevel, world: str
+) -> dict[str, dict[float, TableCell]]:
     """Line -> share read -> its numbers there, for each share that any line has."""
     shares = sorted({share for levels in lines.values() for share in levels.levels})
 
-    def cell(levels: Levels, share: float) -> Cell:
+    def cell(levels: ReadLevels, share: float) -> TableCell:
         found = values(levels, levels.levels.index(share)) if share in levels.levels else ()
         return computed(template, found, world, levels.anchors(share))
 
@@ -367,8 +369,8 @@ def consistencies(scope: Scope) -> Filled:
     rows = rows_of(sets, "{} ± {} ({})", spread_at, scope.world.name)
     by_share = {f"{share:g}": [row[share] for row in rows.values()] for row in rows.values() for share in row}
     peaks = {name: levels.levels[int(levels.scores_DL.mean(axis=0).argmax())] for name, levels in sets.items()}
-    said = [f"{name} at c = {peak:g}" for name, peak in peaks.items() if peak < sets[name].levels[-1]]
-    notes = [f"Highest before the end: {', '.join(said)}."] if said else []
+    early = [f"{name} at c = {peak:g}" for name, peak in peaks.items() if peak < sets[name].levels[-1]]
+    notes = [f"Highest before the end: {', '.join(early)}."] if early else []
     numbers = ("mean", "sd", "sd / |mean|")
     return tables(
         table(study, GAPS), block_of(scope, "consistency-spread", "S at each c", "c", sets, by_share, numbers, notes)
@@ -410,7 +412,7 @@ def drawn(study: Study, rows: Rows, part: str, title: str, *, is_rise: bool = Tr
     shares = list(next(iter(cells.values()), {}))
     block = block_of(
         scope,
-        f"numbers-levels-{part}",
+        "",
         title,
         "set, line",
         [f"{share:g}" for share in shares],
@@ -425,7 +427,7 @@ def drawn(study: Study, rows: Rows, part: str, title: str, *, is_rise: bool = Tr
     def paint(canvas: Canvas) -> None:
         for axis, (item, names) in zip(panels(canvas, tuple(by_set), sharey=is_rise), by_set.items(), strict=True):
             for index, name in enumerate(names):
-                draw_line(axis, Line(name, found[f"{item}, {name}"].points), index, band=not is_rise)
+                draw_line(axis, PlotLine(name, found[f"{item}, {name}"].points), index, band=not is_rise)
             if is_rise:
                 zero_line(axis)
             axis.set(xlabel="share read, c")
@@ -439,16 +441,16 @@ def drawn(study: Study, rows: Rows, part: str, title: str, *, is_rise: bool = Tr
 # ---------------------------------------------------------------------------------------- at a glance
 
 
-def rises(levels: Levels) -> bool:
+def rises(levels: ReadLevels) -> bool:
     return correlation(levels)[0] > 0
 
 
-def tells_apart(levels: Levels) -> bool:
+def tells_apart(levels: ReadLevels) -> bool:
     found = levels.consistency()
     return found is not None and found.smallest_gap > 0
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     """How often KDS and the other scores rise, and tell shares apart; and where nothing was read."""
     main, control = everything(scope, "levels"), everything(scope, "control")
     for study, holds in ((main, rises), (main, tells_apart), (control, tells_apart)):

@@ -31,8 +31,7 @@ def by_epochs(scope: Scope) -> Filled:
     """Clean documents, which all results of a model share, are a line of their own."""
     runs = scope.of("contamination")
     parts = [part for run in runs for part in parts_of(run, {run.get("candidate"): "suspect", "clean": "heldout"})]
-    drawn = EPOCHS.figure(replace(scope, runs=tuple(parts)))
-    return replace(tables(), figures=(drawn,) if drawn else ())
+    return tables(EPOCHS.figure(replace(scope, runs=tuple(parts))))
 
 
 class McPddReport(DeclaredReport):

@@ -3,49 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, Figure, Row
+from nonmember.reports.core.grid import Figure, TableCell
 from nonmember.reports.core.numbers import P_VALUE, number
-from nonmember.reports.core.report import Filled, tables
+from nonmember.reports.core.report import tables
 from nonmember.reports.core.worlds import Scope, by_domain, select
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.render.blocks import filled, say_missing
+from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import figure_of, panels, quantile_axis, size_of_panels
 from nonmember.results.load import Run
-
-
-def clean(scope: Scope) -> Filled:
-    drawn = uniform(scope)
-    return replace(tables(), figures=(drawn,) if drawn else ())
 
 
 def uniform(scope: Scope) -> Figure | None:
     """Sorted p-values against those expected of a uniform distribution; a panel per set."""
     runs, world = scope.of("clean"), scope.world
-    sets = {name: here for name, here in by_domain(scope, "clean", runs).items() if here}
+    sets = {name: of_set for name, of_set in by_domain(scope, "clean", runs).items() if of_set}
 
-    def cell(here: Sequence[Run], draw: object) -> Cell:
-        return Cell((number(select(here, draw=draw), world.name, P_VALUE, formats.p_value),))
+    def cell(of_set: Sequence[Run], draw: object) -> TableCell:
+        return TableCell((number(select(of_set, draw=draw), world.name, P_VALUE, formats.p_value),))
 
-    rows = tuple(
-        Row(f"draw {draw}", tuple(cell(here, draw) for here in sets.values()))
+    rows = {
+        f"draw {draw}": [cell(of_set, draw) for of_set in sets.values()]
         for draw in sorted({run.get("draw") for run in runs})
-    )
-    bare = Block(
-        f"numbers-clean-{formats.slug(world.name)}", world.name, f"p. {world.title}", "", tuple(sets), rows, ("p",)
-    )
-    block = filled(bare, [say_missing(bare)])
-    if block is None:
-        return None
+    }
+    block = block_of(scope, "", "p", "", sets, rows, ["p"])
 
     def paint(canvas: Canvas) -> None:
-        for axis, here in zip(panels(canvas, tuple(sets)), sets.values(), strict=True):
-            quantile_axis(axis, sorted(p for run in here if (p := P_VALUE(run.result)) is not None), 0)
+        for axis, of_set in zip(panels(canvas, tuple(sets)), sets.values(), strict=True):
+            quantile_axis(axis, sorted(p for run in of_set if (p := P_VALUE(run.result)) is not None), 0)
         canvas.axes[0].set_ylabel("p")
 
     alt = (
@@ -56,4 +45,4 @@ def uniform(scope: Scope) -> Figure | None:
 
 
 class OrderReport(DeclaredReport):
-    special: ClassVar = {"clean": clean}
+    special: ClassVar = {"clean": lambda scope: tables(uniform(scope))}

@@ -12,18 +12,18 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.core import controls, formats
-from nonmember.reports.core.grid import INTERVAL, RANGE, Block, Cell, Figure, Number, Row, dash
+from nonmember.reports.core.grid import INTERVAL, RANGE, Figure, Numeral, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Value, field, over_draws, with_interval
-from nonmember.reports.core.published import PAPERS, published_tables
+from nonmember.reports.core.published import PAPERS, published_number, published_tables
 from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.tables import Table
-from nonmember.reports.render.blocks import filled, published_number, say_medians, say_missing
+from nonmember.reports.declared.tables import TableSpec
+from nonmember.reports.render.blocks import block_of, of_figure
 from nonmember.reports.render.figures import (
     MARKERS,
-    Line,
+    PlotLine,
     colour,
     draw_line,
     figure_of,
@@ -41,7 +41,7 @@ TOKENS = field("num_tokens")
 
 # ------------------------------------------------------------------------------------------------ tables
 
-TESTS = Table(
+TESTS = TableSpec(
     ["method"],
     "domain",
     "{p_value@untouched:tested} / {p_value@member:tested}",
@@ -60,7 +60,7 @@ def tests_of_membership(scope: Scope) -> Filled:
     table = replace(TESTS, published=published_tables(PAPERS / "prism" / "published.txt")["table4"])
     runs = select(table.runs(scope), method="llm_di")
     domains = table.labels(table.across(scope), scope, table.runs(scope))
-    medians = Row(
+    medians = TableRow(
         "LLM-DI, median of its splits", tuple(MEDIANS.cell(select(runs, domain=label), scope) for label in domains)
     )
     return tables(*(replace(block, rows=(*block.rows, medians)) for block in table.blocks(scope)))
@@ -79,27 +79,20 @@ def sets(scope: Scope) -> Filled:
     domains = scope.world.found("domain", select(runs, half=tuple(halves)), "table6")
     beside = published_tables(PAPERS / "prism" / "published.txt")["table6"] if scope.world.published else None
 
-    def cell(domain: str, half: str | None, what: str) -> Cell:
+    def cell(domain: str, half: str | None, what: str) -> TableCell:
         of = select(runs, domain=domain, half=half)
         texts = beside.get(domains[domain], what) if beside else ()
-        return Cell((range_of(of, scope.world.name, counted[what]),), tuple(map(published_number, texts)))
+        return TableCell((range_of(of, scope.world.name, counted[what]),), tuple(map(published_number, texts)))
 
-    rows = tuple(Row(name, tuple(cell(domain, *key) for key in columns)) for domain, name in domains.items())
-    block = Block(
-        f"table6-{formats.slug(scope.world.name)}",
-        scope.world.name,
-        scope.world.title,
-        "set",
-        tuple(columns.values()),
-        rows,
-        ("number",),
-    )
+    rows = {name: [cell(domain, *key) for key in columns] for domain, name in domains.items()}
     ran = controls.were_run(scope)
-    whole = filled(block, [say_medians(rows), say_missing(block), "" if ran else controls.not_run(scope)])
+    whole = block_of(scope, "table6", "", "set", columns.values(), rows, ["number"])
+    if whole and not ran:
+        whole = replace(whole, notes=(*whole.notes, controls.not_run(scope)))
     return tables(whole, controls.controls_block(scope, scope.world.domains, "table6") if whole and ran else None)
 
 
-def range_of(runs: Sequence[Run], world: str, value: Value) -> Number:
+def range_of(runs: Sequence[Run], world: str, value: Value) -> Numeral:
     """The one count all runs agree on, or the range of what they say."""
     found = sorted({int(v) for run in runs if (v := value(run.result)) is not None})
     if not found:
@@ -107,9 +100,9 @@ def range_of(runs: Sequence[Run], world: str, value: Value) -> Number:
     text = formats.count(found[0]) if len(found) == 1 else f"{formats.count(found[0])} to {formats.count(found[-1])}"
     first = tuple(run.anchor for run in runs if value(run.result) in (found[0], found[-1]))
     if len(found) == 1:
-        return Number(text, float(found[0]), world, first[:1], note=f"alike in {len(runs)} results")
+        return Numeral(text, float(found[0]), world, first[:1], note=f"alike in {len(runs)} results")
     note = f"{len(found)} different counts in {len(runs)} results"
-    return Number(text, float(found[0]), world, (first[0], first[-1]), note=note)
+    return Numeral(text, float(found[0]), world, (first[0], first[-1]), note=note)
 
 
 def documents(result: AuditResult) -> float | None:
@@ -137,23 +130,9 @@ def figure_4b(scope: Scope) -> Figure | None:
     def at(pair: tuple[str, str], domain: str) -> list[Run]:
         return select(runs, reference=pair[0], target=pair[1], domain=domain)
 
-    rows = tuple(
-        Row(
-            names[pair],
-            tuple(Cell(with_interval(at(pair, domain), scope.world.name), (), INTERVAL) for domain in domains),
-        )
-        for pair in ordered
-    )
-    block = block_of(
-        scope,
-        "figure4b",
-        "before → after",
-        tuple(domains.values()),
-        rows,
-        ("Spearman of surprise and change of rank", "lower", "upper"),
-    )
-    if block is None:
-        return None
+    rows = {names[pair]: [interval(scope, at(pair, domain)) for domain in domains] for pair in ordered}
+    quantities = ("Spearman of surprise and change of rank", "lower", "upper")
+    block = of_figure(block_of(scope, "", "", "before → after", domains.values(), rows, quantities))
 
     def paint(canvas: Canvas) -> None:
         axis = None
@@ -186,7 +165,7 @@ def binned(axis: Axes, result: AuditResult, name: str, index: int) -> None:
             [x for x, _ in points], [y for _, y in points], ".", color=colour(index), alpha=0.22, markersize=3, zorder=1
         )
     if isinstance(bins, list):
-        line = Line(name, tuple((item["x"], item["mean"], item["low"], item["high"]) for item in bins))
+        line = PlotLine(name, tuple((item["x"], item["mean"], item["low"], item["high"]) for item in bins))
         draw_line(axis, line, index, band=True)
 
 
@@ -206,15 +185,13 @@ def by_lambda_and_tau(scope: Scope) -> Figure | None:
         wanted = {"target": key[0], "domain": key[1], "distillation__lambda_": weight, "distillation__tau": tau}
         return select(runs, **wanted)
 
-    def cell(row: tuple[tuple[Any, Any], float], tau: float) -> Cell:
-        return Cell(with_interval(at(*row, tau), scope.world.name), (), INTERVAL)
-
-    rows = {(key, weight): f"{shown}, lambda = {weight:g}" for key, shown in panels_of.items() for weight in weights}
-    made = tuple(Row(name, tuple(cell(row, tau) for tau in taus)) for row, name in rows.items())
-    columns = tuple(f"tau = {tau:g}" for tau in taus)
-    block = block_of(scope, "lambda_tau", "set, target", columns, made, ("Delta", "lower", "upper"))
-    if block is None:
-        return None
+    rows = {
+        f"{shown}, lambda = {weight:g}": [interval(scope, at(key, weight, tau)) for tau in taus]
+        for key, shown in panels_of.items()
+        for weight in weights
+    }
+    columns, quantities = [f"tau = {tau:g}" for tau in taus], ("Delta", "lower", "upper")
+    block = of_figure(block_of(scope, "", "", "set, target", columns, rows, quantities))
 
     def delta(key: tuple[Any, Any], weight: float, tau: float) -> float:
         return next((v for run in at(key, weight, tau) if (v := run.statistics.value) is not None), math.nan)
@@ -256,27 +233,26 @@ def by_seed(scope: Scope) -> Figure | None:
     ordered = scope.world.pair() | scope.world.found("target", runs)
     targets = {label: name for label, name in ordered.items() if label in present}
 
-    def cells(domain: str, target: str) -> tuple[Cell, ...]:
-        here = select(runs, domain=domain, target=target)
-        many = Number(formats.count(len(here)), float(len(here)), scope.world.name, tuple(r.anchor for r in here))
+    def cells(domain: str, target: str) -> tuple[TableCell, ...]:
+        found = select(runs, domain=domain, target=target)
+        many = Numeral(formats.count(len(found)), float(len(found)), scope.world.name, tuple(r.anchor for r in found))
         return (
-            Cell((many if here else dash(scope.world.name),)),
-            Cell(over_draws(here, scope.world.name, STATISTIC, formats.signed), (), RANGE),
-            Cell(over_draws(here, scope.world.name, P_VALUE), (), RANGE),
+            TableCell((many if found else dash(scope.world.name),)),
+            TableCell(over_draws(found, scope.world.name, STATISTIC, formats.signed), (), RANGE),
+            TableCell(over_draws(found, scope.world.name, P_VALUE), (), RANGE),
         )
 
     keys = [(domain, target) for domain in domains for target in targets]
-    rows = tuple(Row(f"{domains[domain]}, {targets[target]}", cells(domain, target)) for domain, target in keys)
-    block = block_of(scope, "seed", "set, target", ("seeds", "Delta", "p"), rows, ("median", "lowest", "highest"))
-    if block is None:
-        return None
+    rows = {f"{domains[domain]}, {targets[target]}": cells(domain, target) for domain, target in keys}
+    columns, quantities = ("seeds", "Delta", "p"), ("median", "lowest", "highest")
+    block = of_figure(block_of(scope, "", "", "set, target", columns, rows, quantities))
 
     def paint(canvas: Canvas) -> None:
         for axis, domain in zip(panels(canvas, tuple(domains.values())), domains, strict=True):
             zero_line(axis)
             for index, target in enumerate(targets):
-                here = select(runs, domain=domain, target=target)
-                values = [v for run in here if (v := run.statistics.value) is not None]
+                found = select(runs, domain=domain, target=target)
+                values = [v for run in found if (v := run.statistics.value) is not None]
                 spread = [index + 0.09 * (i - (len(values) - 1) / 2) for i in range(len(values))]
                 axis.plot(spread, values, MARKERS[index % len(MARKERS)], color=colour(index), label=targets[target])
             axis.set_xticks([])
@@ -288,13 +264,8 @@ def by_seed(scope: Scope) -> Figure | None:
     return figure_of("seed", scope.world, "Seeds", alt, block, size_of_panels(len(domains)), paint)
 
 
-def block_of(
-    scope: Scope, key: str, corner: str, columns: tuple[str, ...], rows: tuple[Row, ...], quantities: tuple[str, ...]
-) -> Block | None:
-    rows = tuple(row for row in rows if any(not cell.missing for cell in row.cells))
-    name = f"numbers-{key}-{formats.slug(scope.world.name)}"
-    block = Block(name, scope.world.name, scope.world.title, corner, columns, rows, quantities)
-    return filled(block, [say_medians(rows), say_missing(block)])
+def interval(scope: Scope, runs: Sequence[Run]) -> TableCell:
+    return TableCell(with_interval(runs, scope.world.name), (), INTERVAL)
 
 
 def not_held_out(runs: Sequence[Run]) -> list[Run]:

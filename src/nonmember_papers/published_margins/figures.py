@@ -10,17 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Figure, Number, Row
+from nonmember.reports.core.grid import PUBLISHED, Block, Figure, Numeral, TableCell
+from nonmember.reports.render.blocks import cross_table
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, draw, legend_below
-from nonmember_papers.published_margins.rereading import CRITICAL, Reread, count
+from nonmember_papers.published_margins.rereading import CRITICAL, RereadCell, count
 
-MEMBER, OTHER = 1, 0  # places of their colours
+MEMBER, OTHER = 1, 0  # indices of their colours
 RIGHTMOST = 0.3  # of the margins that are drawn
 FINE = np.linspace(0, RIGHTMOST, 301)
 COARSE = tuple(round(0.05 * step, 2) for step in range(7))
 
 
-def with_intervals(cells: Sequence[Reread], margins: Sequence[float]) -> Figure:
+def with_intervals(cells: Sequence[RereadCell], margins: Sequence[float]) -> Figure:
     """Delta and its limits, set by set."""
     sets, targets = (tuple(dict.fromkeys(name(cell) for cell in cells)) for name in (_suspect, _target))
 
@@ -28,13 +29,13 @@ def with_intervals(cells: Sequence[Reread], margins: Sequence[float]) -> Figure:
         axis = canvas.subplots()
         lines_at(axis, margins)
         for cell in cells:
-            place = targets.index(cell.target)
-            y = sets.index(cell.suspect) + 0.15 * (place - 2)
+            index = targets.index(cell.target)
+            y = sets.index(cell.suspect) + 0.15 * (index - 2)
             upper = cell.delta[0] + CRITICAL * cell.error[0]
             paint_as = colour(MEMBER if cell.member else OTHER)
             axis.plot((cell.limit[0], upper), (y, y), color=paint_as, linewidth=1.2)
             label = cell.target if cell.suspect == sets[0] else None
-            axis.plot(cell.delta[0], y, marker=MARKERS[place], color=paint_as, linestyle="", label=label)
+            axis.plot(cell.delta[0], y, marker=MARKERS[index], color=paint_as, linestyle="", label=label)
         axis.set(xlabel="Delta, with its lower and upper 95% limit", yticks=range(len(sets)))
         axis.set_yticklabels(sets)
         axis.tick_params(axis="y", length=0)
@@ -49,7 +50,7 @@ def with_intervals(cells: Sequence[Reread], margins: Sequence[float]) -> Figure:
     return _figure("table2-limits", "Tables 2, 8 and 9: Delta against margins", alt, (6.6, 5.4), paint)
 
 
-def by_p_alone(held_out: Sequence[Reread], weak: Sequence[Reread], margins: Sequence[float]) -> Figure:
+def by_p_alone(held_out: Sequence[RereadCell], weak: Sequence[RereadCell], margins: Sequence[float]) -> Figure:
     """Where the lower limit of Delta may lie."""
     panels = {
         "410m-CPT, held out": held_out,
@@ -79,7 +80,7 @@ def by_p_alone(held_out: Sequence[Reread], weak: Sequence[Reread], margins: Sequ
     return _figure("table5-limits", "Tables 3 and 5: limits of Delta against margins", alt, (8.2, 2.9), paint)
 
 
-def _limit_bar(axis: Axes, cell: Reread, y: int) -> None:
+def _limit_bar(axis: Axes, cell: RereadCell, y: int) -> None:
     low, high = cell.limit
     paint_as = colour(MEMBER if cell.member else OTHER)
     if math.isinf(high):
@@ -90,10 +91,10 @@ def _limit_bar(axis: Axes, cell: Reread, y: int) -> None:
 
 
 def against_margin(
-    exact: Sequence[Reread], held_out: Sequence[Reread], weak: Sequence[Reread], margins: Sequence[float]
+    exact: Sequence[RereadCell], held_out: Sequence[RereadCell], weak: Sequence[RereadCell], margins: Sequence[float]
 ) -> Figure:
     """Share of cells that are cleared."""
-    lines: dict[str, dict[str, Sequence[Reread]]] = {
+    lines: dict[str, dict[str, Sequence[RereadCell]]] = {
         "members": {"tables 2, 8 and 9": _members(exact), "table 5, weak references": _members(weak)},
         "non-members": {
             "tables 2, 8 and 9": _others(exact),
@@ -101,21 +102,10 @@ def against_margin(
             "table 3, held-out halves": held_out,
         },
     }
-    rows = tuple(
-        Row(f"{kind}, {name}", tuple(_share(cells, margin) for margin in COARSE))
-        for kind, of_kind in lines.items()
-        for name, cells in of_kind.items()
-    )
-    columns = tuple(f"margin {margin:g}" for margin in COARSE)
-    block = Block(
-        "numbers-margins-published",
-        PUBLISHED,
-        "Share of cells cleared",
-        "cells",
-        columns,
-        rows,
-        ("at least", "at most"),
-    )
+    rows = {f"{kind}, {name}": cells for kind, of_kind in lines.items() for name, cells in of_kind.items()}
+    columns, quantities = {f"margin {margin:g}": margin for margin in COARSE}, ("at least", "at most")
+    key, title = "numbers-margins-published", "Share of cells cleared"
+    block = cross_table(key, PUBLISHED, title, "cells", rows, columns, quantities, cell=_share)
 
     def paint(canvas: Canvas) -> None:
         left, right = canvas.subplots(1, 2, sharex=True, sharey=True)
@@ -138,11 +128,11 @@ def against_margin(
     return _figure("margins", "Cleared against the margin", alt, (7.2, 3.2), paint, block)
 
 
-def _share(cells: Sequence[Reread], margin: float) -> Cell:
+def _share(cells: Sequence[RereadCell], margin: float) -> TableCell:
     found = count(cells, margin)
     shares = (found.least / found.of, found.most / found.of)[: 1 if found.least == found.most else 2]
-    numbers = tuple(Number(formats.decimals(share, 2), share, PUBLISHED) for share in shares)
-    return Cell(numbers, (), "{} to {}" if len(numbers) > 1 else "{}")
+    numbers = tuple(Numeral(formats.decimals(share, 2), share, PUBLISHED) for share in shares)
+    return TableCell(numbers, (), "{} to {}" if len(numbers) > 1 else "{}")
 
 
 def lines_at(axis: Axes, margins: Sequence[float]) -> None:
@@ -150,19 +140,19 @@ def lines_at(axis: Axes, margins: Sequence[float]) -> None:
         axis.axvline(margin, color=QUIET, linewidth=0.7, linestyle=(0, (4, 3)) if margin else "-", zorder=0)
 
 
-def _members(cells: Sequence[Reread]) -> list[Reread]:
+def _members(cells: Sequence[RereadCell]) -> list[RereadCell]:
     return [cell for cell in cells if cell.member]
 
 
-def _others(cells: Sequence[Reread]) -> list[Reread]:
+def _others(cells: Sequence[RereadCell]) -> list[RereadCell]:
     return [cell for cell in cells if not cell.member]
 
 
-def _suspect(cell: Reread) -> str:
+def _suspect(cell: RereadCell) -> str:
     return cell.suspect
 
 
-def _target(cell: Reread) -> str:
+def _target(cell: RereadCell) -> str:
     return cell.target
 
 

@@ -16,20 +16,22 @@ from nonmember.reports.core.grid import (
     PUBLISHED,
     UNDECIDED,
     Block,
-    Cell,
-    Document,
-    Number,
-    Row,
+    Numeral,
+    ReportDocument,
     Section,
+    TableCell,
+    TableRow,
     dash,
 )
+from nonmember.reports.core.numbers import mark
+from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
 from nonmember_papers.published_margins import figures as pictures
 from nonmember_papers.published_margins.rereading import (
     FLOOR,
     PRINTED,
-    Count,
-    Reread,
+    CellCount,
+    RereadCell,
     count,
     documents_until_cleared,
     everything,
@@ -38,7 +40,7 @@ from nonmember_papers.published_margins.rereading import (
     with_intervals,
 )
 
-Select = Callable[[Reread], bool]
+Select = Callable[[RereadCell], bool]
 
 TABLES: dict[str, Select] = {
     "Table 2 (tables 8 and 9)": lambda cell: 2 in cell.tables,
@@ -79,10 +81,10 @@ class PublishedMargins:
         if not self.margins or list(self.margins) != sorted({0.0, *self.margins}):
             raise ValueError(f"margins must begin with 0 and ascend, such as [0, 0.05, 0.1]; got {self.margins}.")
 
-    def build(self, runs: Sequence[Run]) -> Document:
+    def build(self, runs: Sequence[Run]) -> ReportDocument:
         """From the printed numbers alone."""
         assert not runs
-        return Document(
+        return ReportDocument(
             name=self.name,
             title=self.title,
             subtitle=self.subtitle,
@@ -93,27 +95,20 @@ class PublishedMargins:
             marks={mark: MEANINGS[mark] for mark in (FALSE, MISSED, UNDECIDED)},
         )
 
-    def glance(self) -> Block:
+    def glance(self) -> Block | None:
         cells = everything()
-        columns = tuple(f"{kind}, {margin:g}" for kind in KINDS for margin in self.margins)
-        rows = tuple(
-            Row(
-                name,
-                tuple(
-                    counted(count([cell for cell in cells if among(cell) and of_kind(cell)], margin))
-                    for of_kind in KINDS.values()
-                    for margin in self.margins
-                ),
-            )
-            for name, among in TABLES.items()
-        )
+        columns = {f"{kind}, {margin:g}": (of, margin) for kind, of in KINDS.items() for margin in self.margins}
+
+        def cell(among: Select, column: tuple[Select, float]) -> TableCell:
+            of_kind, margin = column
+            return counted(count([cell for cell in cells if among(cell) and of_kind(cell)], margin))
+
         notes = (
             "How many cells are cleared, by margin. Members: false clearances. Non-members: power. “1 to 2” where the "
             "print does not decide. Table 5 counts its row of reference 1b, which is the same as in table 2.",
         )
-        return Block(
-            "glance", "", "Cleared, by margin", "table", columns, rows, ("at least", "at most", "of"), notes=notes
-        )
+        quantities = ("at least", "at most", "of")
+        return cross_table("glance", "", "Cleared, by margin", "table", TABLES, columns, quantities, notes, cell)
 
     # ------------------------------------------------------------------------------------------- sections
 
@@ -172,7 +167,7 @@ class PublishedMargins:
         """Of the members of table 2: when they would have been cleared."""
         members = [cell for cell in with_intervals() if cell.member]
         rows = tuple(
-            Row(f"margin {margin:g}", tuple(_until_cleared(cell, margin) for cell in members))
+            TableRow(f"margin {margin:g}", tuple(_until_cleared(cell, margin) for cell in members))
             for margin in self.margins
         )
         block = Block(
@@ -195,12 +190,12 @@ class PublishedMargins:
 
     # --------------------------------------------------------------------------------------------- tables
 
-    def _limits(self, cells: Sequence[Reread]) -> Block:
-        def cell(one: Reread) -> Cell:
-            values = (one.delta[0], one.limit[0], one.error[0])
-            return Cell(
+    def _limits(self, cells: Sequence[RereadCell]) -> Block:
+        def cell(item: RereadCell) -> TableCell:
+            values = (item.delta[0], item.limit[0], item.error[0])
+            return TableCell(
                 tuple(
-                    Number(formats.decimals(value, signed=index < 2), value, PUBLISHED)
+                    Numeral(formats.decimals(value, signed=index < 2), value, PUBLISHED)
                     for index, value in enumerate(values)
                 ),
                 (),
@@ -212,12 +207,12 @@ class PublishedMargins:
             "Delta, its lower 95% limit, its standard error",
             "target",
             cells,
-            lambda one: one.target,
+            lambda item: item.target,
             cell,
             ("Delta", "lower 95% limit", "standard error"),
         )
 
-    def _p_values(self, key: str, corner: str, cells: Sequence[Reread], name: Callable[[Reread], str]) -> Block:
+    def _p_values(self, key: str, corner: str, cells: Sequence[RereadCell], name: Callable[[RereadCell], str]) -> Block:
         """A row for each name and margin."""
         blocks = []
         for margin in self.margins:
@@ -231,58 +226,59 @@ def _grid(
     key: str,
     title: str,
     corner: str,
-    cells: Sequence[Reread],
-    name: Callable[[Reread], str],
-    make: Callable[[Reread], Cell],
+    cells: Sequence[RereadCell],
+    name: Callable[[RereadCell], str],
+    make: Callable[[RereadCell], TableCell],
     quantities: tuple[str, ...],
 ) -> Block:
     """A row per name, a column per set."""
     columns = tuple(dict.fromkeys(cell.suspect for cell in cells))
     found = {(name(cell), cell.suspect): make(cell) for cell in cells}
     names = dict.fromkeys(name(cell) for cell in cells)
-    rows = tuple(Row(item, tuple(found[item, column] for column in columns)) for item in names)
+    rows = tuple(TableRow(item, tuple(found[item, column] for column in columns)) for item in names)
     return Block(f"{key}-published", PUBLISHED, title, corner, columns, rows, quantities)
 
 
-def p_cell(cell: Reread, margin: float) -> Cell:
+def p_cell(cell: RereadCell, margin: float) -> TableCell:
     """p, or the range that the print allows, with a mark for what it means; at margin 0 beside what is printed."""
-    printed = (Number(cell.printed, published.number(cell.printed), PUBLISHED),) if margin == 0 else ()
-    mark = mark_of(cell, margin)
+    printed = (Numeral(cell.printed, published.number(cell.printed), PUBLISHED),) if margin == 0 else ()
+    found = mark_of(cell, margin)
     if printed and cell.z[0] != cell.z[1]:  # the printed p is where the range comes from
-        return Cell((replace(printed[0], mark=mark),))
+        return TableCell((replace(printed[0], mark=found),))
     low, high = cell.p_value(margin)
     texts = [formats.p_value(value) for value in (low, high)]
     if low == 0:
-        return Cell((Number(f"≤ {texts[1]}", high, PUBLISHED, mark=mark),))
+        return TableCell((Numeral(f"≤ {texts[1]}", high, PUBLISHED, mark=found),))
     if high < FLOOR:  # a normal tail so far out says no more than the paper's resamples do
-        return Cell((Number(f"< {formats.p_value(FLOOR)}", high, PUBLISHED, mark=mark),), printed)
+        return TableCell((Numeral(f"< {formats.p_value(FLOOR)}", high, PUBLISHED, mark=found),), printed)
     if texts[0] == texts[1]:
-        return Cell((Number(texts[1], high, PUBLISHED, mark=mark),), printed)
-    numbers = (Number(texts[0], low, PUBLISHED), Number(texts[1], high, PUBLISHED, mark=mark))
-    return Cell(numbers, (), "{} to {}")
+        return TableCell((Numeral(texts[1], high, PUBLISHED, mark=found),), printed)
+    numbers = (Numeral(texts[0], low, PUBLISHED), Numeral(texts[1], high, PUBLISHED, mark=found))
+    return TableCell(numbers, (), "{} to {}")
 
 
-def mark_of(cell: Reread, margin: float) -> str:
+def mark_of(cell: RereadCell, margin: float) -> str:
     cleared = cell.cleared(margin)
     if cleared is None:
         return UNDECIDED
-    return (FALSE if cleared else "") if cell.member else ("" if cleared else MISSED)
+    return mark(cleared, "member" if cell.member else "non_member", "non_membership")
 
 
-def counted(found: Count) -> Cell:
+def counted(found: CellCount) -> TableCell:
     """3 of 8, or 3 to 5 of 8; a dash of none."""
     if not found.of:
-        return Cell((dash(PUBLISHED),))
+        return TableCell((dash(PUBLISHED),))
     values = (found.least, found.most, found.of) if found.least < found.most else (found.least, found.of)
     template = "{} to {} of {}" if len(values) > 2 else "{} of {}"
-    return Cell(tuple(Number(str(value), float(value), PUBLISHED) for value in values), (), template)
+    return TableCell(tuple(Numeral(str(value), float(value), PUBLISHED) for value in values), (), template)
 
 
-def _until_cleared(cell: Reread, margin: float) -> Cell:
+def _until_cleared(cell: RereadCell, margin: float) -> TableCell:
     (size,) = PRINTED["table6"].get(cell.suspect, "documents")
     needed = documents_until_cleared(cell, margin, int(published.number(size)))
-    return Cell((Number(formats.count(needed), needed, PUBLISHED) if formats.exists(needed) else dash(PUBLISHED),))
+    known = formats.exists(needed)
+    return TableCell((Numeral(formats.count(needed), needed, PUBLISHED) if known else dash(PUBLISHED),))
 
 
-def _delta(cell: Reread) -> float:
+def _delta(cell: RereadCell) -> float:
     return cell.delta[0]

@@ -34,7 +34,7 @@ Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Reread:
+class RereadCell:
     """One cell. tables: where it is printed.   z, error: lowest and highest value that the print allows; equal where it
     tells the value.   printed: p at margin 0, as printed.
     """
@@ -73,7 +73,7 @@ def _products(values: Range, factors: Range) -> Range:
     return min(found), max(found)
 
 
-def with_intervals() -> list[Reread]:
+def with_intervals() -> list[RereadCell]:
     """Table 2, by the intervals of tables 8 and 9; row by row."""
     cells = []
     for row in TABLE_2.rows:
@@ -83,7 +83,7 @@ def with_intervals() -> list[Reread]:
                 error = (high - low) / INTERVAL
                 z = (rho_reference - rho_distilled) / error
                 cells.append(
-                    Reread(
+                    RereadCell(
                         (2, number_of_table),
                         row,
                         _reference(row, suspect),
@@ -103,31 +103,31 @@ def _reference(target: str, suspect: str) -> str:
     return STRONG_REFERENCE if target in (MEMBER_ROW, UNTOUCHED_ROW) else "410m"
 
 
-def held_out() -> list[Reread]:
+def held_out() -> list[RereadCell]:
     """Table 3: what the trained target did not read."""
     errors = errors_of_sets()
     return [
-        Reread((3,), MEMBER_ROW, _reference(MEMBER_ROW, suspect), suspect, False, z_of(text), errors[suspect], text)
+        RereadCell((3,), MEMBER_ROW, _reference(MEMBER_ROW, suspect), suspect, False, z_of(text), errors[suspect], text)
         for _, suspect, (text,) in TABLE_3.cells()
     ]
 
 
-def weak_references() -> list[Reread]:
+def weak_references() -> list[RereadCell]:
     """Table 5, but for the reference that table 2 has too."""
     errors = errors_of_sets()
     return [
-        Reread((5,), target, reference, suspect, target == MEMBER_ROW, z_of(text), errors[suspect], text)
+        RereadCell((5,), target, reference, suspect, target == MEMBER_ROW, z_of(text), errors[suspect], text)
         for reference, suspect, texts in TABLE_5.cells()
         if reference != STRONG_REFERENCE
         for target, text in zip((UNTOUCHED_ROW, MEMBER_ROW), texts, strict=True)
     ]
 
 
-def everything() -> list[Reread]:
+def everything() -> list[RereadCell]:
     """Each cell once; those of table 5 that table 2 has too say so."""
     shared = {(target, suspect) for target in (UNTOUCHED_ROW, MEMBER_ROW) for suspect in TABLE_5.columns}
     exact = [
-        Reread(
+        RereadCell(
             (*cell.tables, 5), cell.target, cell.reference, cell.suspect, cell.member, cell.z, cell.error, cell.printed
         )
         if (cell.target, cell.suspect) in shared
@@ -154,7 +154,7 @@ def errors_of_sets() -> dict[str, Range]:
 
 
 @dataclass(frozen=True)
-class Count:
+class CellCount:
     """Of `of` cells so many are cleared: at least, and at most."""
 
     least: int
@@ -162,12 +162,12 @@ class Count:
     of: int
 
 
-def count(cells: Iterable[Reread], margin: float) -> Count:
+def count(cells: Iterable[RereadCell], margin: float) -> CellCount:
     decided = [cell.cleared(margin) for cell in cells]
-    return Count(sum(item is True for item in decided), sum(item is not False for item in decided), len(decided))
+    return CellCount(sum(item is True for item in decided), sum(item is not False for item in decided), len(decided))
 
 
-def documents_until_cleared(cell: Reread, margin: float, num_documents: int) -> float:
+def documents_until_cleared(cell: RereadCell, margin: float, num_documents: int) -> float:
     """With how many documents a model would be cleared if Delta stayed what it is and its error fell with their root.
 
     Infinity where Delta does not exceed the margin.

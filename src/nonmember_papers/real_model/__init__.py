@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.report import Glance, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.report import DeclaredReport
@@ -66,13 +66,13 @@ def readings(scope: Scope) -> Block | None:
     world = scope.world.name
     runs = [run for run in runs_of(scope, "arena") if dose_of(run) is not None]
 
-    def cell(domain: str, dose: int) -> Cell:
+    def cell(domain: str, dose: int) -> TableCell:
         run = next(iter(with_dose(select(runs, domain=domain), dose)), None)
         if run is None or estimate_of(run) is None:
-            return Cell((dash(world),) * 3, (), RANGE)
+            return TableCell((dash(world),) * 3, (), RANGE)
         ends = (estimate_of(run), run.statistics.ci_low, run.statistics.ci_high)
-        numbers = (Number(formats.decimals(end, 1), end, world, () if end is None else (run.anchor,)) for end in ends)
-        return Cell(tuple(numbers), (), RANGE)
+        numbers = (Numeral(formats.decimals(end, 1), end, world, () if end is None else (run.anchor,)) for end in ends)
+        return TableCell(tuple(numbers), (), RANGE)
 
     domains = {domain: domain for domain in sorted({run.domain for run in runs})}
     note = "An interval of 95%; an open end is a dash. A dash alone: no result, or no estimate."
@@ -92,10 +92,10 @@ def readings(scope: Scope) -> Block | None:
 # ------------------------------------------------------------------- other settings, and other training
 
 
-def answer(runs: Sequence[Run], world: str, sign: int = 1) -> Cell:
+def answer(runs: Sequence[Run], world: str, sign: int = 1) -> TableCell:
     """The statistic of the first, and its p."""
     if not runs or (value := runs[0].statistics.value) is None:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     run, p = runs[0], runs[0].statistics.p_value
     is_wrong = (cleared(run) and bool(dose_of(run))) or (found(run) and not dose_of(run))
     text = formats.signed(sign * value) + ("" if p is None else f" ({formats.p_value(p)})")
@@ -118,7 +118,7 @@ def by_setting(scope: Scope, key: str) -> Block | None:
         {f"{symbol} = {value:g}": value for value in values},
         ("Delta",),
         ["In brackets p. Below .05 PRISM says that the set was not read."],
-        lambda here, value: answer([run for run in here if run.get(setting) == value], world),
+        lambda group, value: answer([run for run in group if run.get(setting) == value], world),
     )
 
 
@@ -126,10 +126,10 @@ def by_training(scope: Scope) -> Block | None:
     """Rows: methods and how the target was trained. Columns: readings, each of another set."""
     runs, world = {key: scope.of(key) for key in TRAINED}, scope.world.name
     rows = {
-        f"{name}, {trained}": (here, sign_of(method))
+        f"{name}, {trained}": (of_method, sign_of(method))
         for method, name in scope.names["methods"].items()
         for key, trained in TRAINED.items()
-        if (here := select(runs[key], method=method))
+        if (of_method := select(runs[key], method=method))
     }
     return cross_table(
         "trained",
@@ -137,7 +137,7 @@ def by_training(scope: Scope) -> Block | None:
         "Statistics by what was read, other training",
         "method, read",
         rows,
-        columns_of(audits.doses(run for here in runs.values() for run in here)),
+        columns_of(audits.doses(run for group in runs.values() for run in group)),
         ("value",),
         [f"In brackets p, where the method has one. {SIGNED}"],
         lambda row, dose: answer(with_dose(row[0], dose), world, row[1]),
@@ -156,10 +156,10 @@ def asked(scope: Scope) -> Block | None:
         name = f"{run.question.method}, by probabilities of letters" if by_letters else run.question.method
         rows.setdefault(name, []).append(run)
 
-    def cell(runs: Sequence[Run], dose: int) -> Cell:
-        if not (here := with_dose(runs, dose)):
-            return Cell((dash(world),))
-        run, value = here[0], here[0].statistics.value
+    def cell(runs: Sequence[Run], dose: int) -> TableCell:
+        if not (of_dose := with_dose(runs, dose)):
+            return TableCell((dash(world),))
+        run, value = of_dose[0], of_dose[0].statistics.value
         decision = run.verdict.decision.replace("_", " ")
         text = decision if value is None else f"{decision}, {run.statistics.name} {formats.decimals(value)}"
         return number_cell(text, value, world, [run])
@@ -167,8 +167,8 @@ def asked(scope: Scope) -> Block | None:
     reasons = dict.fromkeys(
         f"{name}, {named(dose)}: {' '.join(run.verdict.warnings)}"
         for dose in every
-        for name, here in rows.items()
-        for run in with_dose(here, dose)
+        for name, group in rows.items()
+        for run in with_dose(group, dose)
         if invalid(run)
     )
     return cross_table(
@@ -188,9 +188,9 @@ def published(scope: Scope) -> Block | None:
     """Two classes of text that differ in date, and each class against itself, under the model as it was published."""
     runs = scope.of("published")
     accused = [
-        f"{sum(map(found, here))} of {len(here)} ({name})"
+        f"{sum(map(found, of_classes))} of {len(of_classes)} ({name})"
         for classes, name in CLASSES.items()
-        if (here := select(runs, method="llm_di", classes=classes))
+        if (of_classes := select(runs, method="llm_di", classes=classes))
     ]
     notes = [f"Mean over {len({run.domain for run in runs})} libraries, lowest and highest. {SIGNED}"]
     notes += [f"LLM-DI by its own rule takes for read: {'; '.join(accused)}."] if accused else []

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Cell, Figure, Number, dash
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Figure, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, counted, detail
 from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -91,7 +91,7 @@ def attacks(scope: Scope) -> dict[str, list[Run]]:
     """Printed name of an attack -> its results, in the order of the report, those unknown to it at the end."""
     runs, known = [run for key in scope.sweeps for run in scope.of(key)], scope.names["attacks"]
     labels = dict.fromkeys([*known, *sorted({str(run.get("attack")) for run in runs})])
-    return {known.get(label, label): here for label in labels if (here := select(runs, attack=label))}
+    return {known.get(label, label): of_attack for label in labels if (of_attack := select(runs, attack=label))}
 
 
 def by_set(scope: Scope) -> dict[str, list[Run]]:
@@ -109,7 +109,7 @@ def grid(
     title: str,
     rows: Mapping[str, Sequence[Run]],
     methods: Sequence[str],
-    cell: Callable[[Sequence[Run], str], Cell],
+    cell: Callable[[Sequence[Run], str], TableCell],
     numbers: str,
     note: str,
 ) -> Block | None:
@@ -125,26 +125,26 @@ def grid(
     return block_of(scope, key, title, corner, names, some, (numbers,), [note], dash_is_missing=key != "gates")
 
 
-def word_cell(runs: Sequence[Run], world: str) -> Cell:
+def word_cell(runs: Sequence[Run], world: str) -> TableCell:
     """One word where all sets agree, else each with its number."""
     if not runs:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     found = Counter(outcome(run.result) for run in runs)
-    words = [f"{word} {found[word]}" if len(found) > 1 else word for word in COLOUR_OF if found[word]]
+    texts = [f"{kind} {found[kind]}" if len(found) > 1 else kind for kind in COLOUR_OF if found[kind]]
     note = "; ".join(f"{run.get('label')}: {outcome(run.result)}" for run in runs)
     anchors = tuple(run.anchor for run in runs)
-    return Cell((Number(", ".join(words), found[FOOLED] / len(runs), world, anchors, note=note),))
+    return TableCell((Numeral(", ".join(texts), found[FOOLED] / len(runs), world, anchors, note=note),))
 
 
-def gates_cell(runs: Sequence[Run], world: str) -> Cell:
+def gates_cell(runs: Sequence[Run], world: str) -> TableCell:
     """Which gates stopped an audit, and what its numbers would have said."""
     refused = [run for run in runs if run.verdict.decision == "invalid"]
     if not refused:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     failed = list(dict.fromkeys(gate for run in refused for gate in failed_gates(run.result)))
     without = formats.listed(list(dict.fromkeys(filter(None, (without_gates(run.result) for run in refused)))))
     text = f"{', '.join(failed) or 'too few documents'}; else {without}" if without else ", ".join(failed)
-    return Cell((Number(text, float(len(failed)), world, tuple(run.anchor for run in refused)),))
+    return TableCell((Numeral(text, float(len(failed)), world, tuple(run.anchor for run in refused)),))
 
 
 def gates(scope: Scope) -> Filled:
@@ -157,10 +157,10 @@ def gates(scope: Scope) -> Filled:
 def numbers(scope: Scope) -> Filled:
     """Delta and p of PRISM; Delta, margin and p of clearance. A row per attack and set."""
 
-    def cell(runs: Sequence[Run], template: str) -> Cell:
+    def cell(runs: Sequence[Run], template: str) -> TableCell:
         made = CellTemplate(template).cell(runs, scope)
-        words = {outcome(run.result) for run in runs} if template == "{p_value:p}" and not made.missing else {RIGHT}
-        mark = MARK_OF[next(word for word in COLOUR_OF if word in words)]
+        kinds = {outcome(run.result) for run in runs} if template == "{p_value:p}" and not made.missing else {RIGHT}
+        mark = MARK_OF[next(kind for kind in COLOUR_OF if kind in kinds)]
         return replace(made, ours=tuple(replace(item, mark=mark) for item in made.ours))
 
     return tables(
@@ -198,7 +198,7 @@ def verdicts(scope: Scope) -> Figure | None:
         for y, row in enumerate(block.rows):
             for x, cell in enumerate(row.cells):
                 text = cell.ours[0].text
-                colour = next((colour for word, colour in COLOUR_OF.items() if word in text), None)
+                colour = next((colour for kind, colour in COLOUR_OF.items() if kind in text), None)
                 axis.add_patch(
                     Rectangle((x, y), 1, 1, facecolor=colour or "none", alpha=0.25 if colour else 1, edgecolor="none")
                 )
@@ -230,11 +230,11 @@ COUNTED = {
 }
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     attacked = [run for runs in attacks(scope).values() for run in runs if run.get("attack") != "none"]
-    for method, truth, word in COUNTED.values():
+    for method, truth, kind in COUNTED.values():
         of = select(attacked, method=method, truth=truth)
-        yield counted(sum(outcome(run.result) == word for run in of), len(of), scope.world.name)
+        yield counted(sum(outcome(run.result) == kind for run in of), len(of), scope.world.name)
 
 
 class RedTeamReport(DeclaredReport):

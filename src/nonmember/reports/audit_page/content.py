@@ -32,7 +32,7 @@ CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """rows: cells as they are printed, the first of each names the row.   kind: what the style knows it by."""
 
     columns: Sequence[str]
@@ -41,7 +41,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Documents:
+class DocumentTables:
     """rows: id, group where there are several, scores (None: undefined), first words where these are shown.   note: on
     what is left out."""
 
@@ -83,8 +83,8 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}{meaning}")
     if result.statistics.value is not None:
         value, interval = formats.statistic(result.statistics)
-        told = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
-        shown[result.statistics.name] = (value, told)
+        aside = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
+        shown[result.statistics.name] = (value, aside)
     tokens = "" if result.statistics.num_tokens is None else f"{result.statistics.num_tokens:,} tokens"
     excluded = f"{result.exclusions.num_documents} excluded" if result.exclusions.num_documents else ""
     shown["documents"] = (f"{result.statistics.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
@@ -99,7 +99,7 @@ HEALTH = {
 }
 
 
-def gates(result: AuditResult) -> Table | None:
+def gates(result: AuditResult) -> PageTable | None:
     """What had to hold, with the measured number, its bound, and what would be let through without it."""
     rows = [
         (
@@ -111,31 +111,31 @@ def gates(result: AuditResult) -> Table | None:
         )
         for item in gates_of(result)
     ]
-    return Table(("gate", "", "measured", "must be", "guards against"), rows, "gates cards") if rows else None
+    return PageTable(("gate", "", "measured", "must be", "guards against"), rows, "gates cards") if rows else None
 
 
-def parts(result: AuditResult) -> Table | None:
+def parts(result: AuditResult) -> PageTable | None:
     """The audits that method=auto joined, each with its p by what it speaks for, and by Holm's adjustment."""
     found, families = (result.statistics.details.get(name) for name in ("parts", "families"))
     if not isinstance(found, list) or not isinstance(families, Mapping):
         return None
     rows = [tuple(_part(item, families)) for item in found if isinstance(item, Mapping)]
     columns = ("method", "verdict", "p for not used (Holm)", "p for used (Holm)", "result")
-    return Table(columns, rows, "parts cards") if rows else None
+    return PageTable(columns, rows, "parts cards") if rows else None
 
 
-def _part(one: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
-    name = str(one["method"])
+def _part(item: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
+    name = str(item["method"])
     yield name
-    yield str(one["verdict"]).replace("_", " ") if "verdict" in one else f"left out: {one.get('left_out')}"
+    yield str(item["verdict"]).replace("_", " ") if "verdict" in item else f"left out: {item.get('left_out')}"
     for claim in ("non_membership", "membership"):
         family = families.get(claim, {"parts": {}, "holm": {}})
         own = family["parts"].get(name)
         yield formats.DASH if own is None else f"{plain(own)} ({plain(family['holm'][name])})"
-    yield str(one.get("result", formats.DASH))
+    yield str(item.get("result", formats.DASH))
 
 
-def health(result: AuditResult) -> Table | None:
+def health(result: AuditResult) -> PageTable | None:
     """What distilling or tuning did, before and after."""
     names = dict.fromkeys(re.sub(r"_(before|after)$", "", name) for name in result.health.training)
     rows = []
@@ -143,25 +143,25 @@ def health(result: AuditResult) -> Table | None:
         before, after = (result.health.training.get(f"{name}_{when}") for when in ("before", "after"))
         change = formats.signed(after - before) if before is not None and after is not None else formats.DASH
         rows.append((HEALTH.get(name, name), formats.decimals(before), formats.decimals(after), change))
-    return Table(("measured", "before", "after", "change"), rows) if rows else None
+    return PageTable(("measured", "before", "after", "change"), rows) if rows else None
 
 
-def models(result: AuditResult) -> Table | None:
+def models(result: AuditResult) -> PageTable | None:
     """What the models make of the text. nll: of the documents."""
     labels = {"target": result.question.target, "reference": result.question.reference}
     rows = [
         (
             readable(role),
             labels.get(role) or formats.DASH,
-            formats.decimals(told.get("nll")),
-            formats.count(told.get("num_parameters")),
+            formats.decimals(known.get("nll")),
+            formats.count(known.get("num_parameters")),
         )
-        for role, told in result.health.capability.items()
+        for role, known in result.health.capability.items()
     ]
-    return Table(("role", "model", "nats per token", "parameters"), rows) if rows else None
+    return PageTable(("role", "model", "nats per token", "parameters"), rows) if rows else None
 
 
-def looked_up(result: AuditResult) -> Table | None:
+def looked_up(result: AuditResult) -> PageTable | None:
     """How many documents a corpus holds, which the verdict does not rest on."""
     if (found := result.looked_up) is None:
         return None
@@ -174,7 +174,7 @@ def looked_up(result: AuditResult) -> Table | None:
         for name, item in found.groups.items()
     ]
     columns = ("documents (the verdict does not rest on this)", "all", "whole", "in part", "not at all", "mean share")
-    return Table(columns, rows)
+    return PageTable(columns, rows)
 
 
 READABLE = {
@@ -208,7 +208,7 @@ def _times(number: str) -> str:
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def documents(evidence: Evidence, texts: Texts | None) -> Documents | None:
+def documents(evidence: Evidence, texts: Texts | None) -> DocumentTables | None:
     """A row per document: id, group, scores; the first words only where the texts are given."""
     if not evidence.doc_ids or not (evidence.columns or texts):
         return None
@@ -217,12 +217,12 @@ def documents(evidence: Evidence, texts: Texts | None) -> Documents | None:
     scores = [_rounded(evidence.columns[name]) for name in names]
     rows: list[tuple[str | float | None, ...]] = []
     for index, (doc_id, group) in enumerate(zip(evidence.doc_ids[:MAX_DOCUMENTS], evidence.groups, strict=False)):
-        words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
+        begins = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
         rows.append(
-            (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *words)
+            (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *begins)
         )
     columns += ["first words"] if texts is not None else []
-    return Documents(columns, rows, _left_out(evidence, len(rows), len(names)))
+    return DocumentTables(columns, rows, _left_out(evidence, len(rows), len(names)))
 
 
 def _rounded(values: FloatArray) -> list[float | None]:
@@ -240,15 +240,15 @@ def _first_words(text: str) -> str:
 
 
 def _left_out(evidence: Evidence, num_rows: int, num_columns: int) -> str:
-    told = []
+    omitted = []
     if (more := len(evidence.doc_ids) - num_rows) > 0:
-        told.append(f"{more:,} further documents")
+        omitted.append(f"{more:,} further documents")
     if (more := len(evidence.columns) - num_columns) > 0:
-        told.append(f"{more} further columns")
-    return f"scores.parquet has {' and '.join(told)}." if told else ""
+        omitted.append(f"{more} further columns")
+    return f"scores.parquet has {' and '.join(omitted)}." if omitted else ""
 
 
-def exclusions(result: AuditResult) -> Table | None:
+def exclusions(result: AuditResult) -> PageTable | None:
     """Documents without a score, and what the making of the corpora left out, by reason."""
     left = [
         (reason, f"{number:,}", "before the audit") for reason, number in result.exclusions.dropped.items() if number
@@ -263,16 +263,16 @@ def exclusions(result: AuditResult) -> Table | None:
         ids = [doc_id for doc_id, why in excluded if why == reason]
         more = f" and {number - MAX_LISTED:,} more" if number > MAX_LISTED else ""
         left.append((reason, f"{number:,}", f"{', '.join(ids[:MAX_LISTED])}{more}"))
-    return Table(("reason", "documents", "which"), left) if left else None
+    return PageTable(("reason", "documents", "which"), left) if left else None
 
 
 # Everything else ------------------------------------------------------------------------------------------------------
 
 
-def facts(values: Mapping[str, Any]) -> Table | None:
+def facts(values: Mapping[str, Any]) -> PageTable | None:
     """Dotted names and plain values; long lists by their number of entries."""
     rows = list(_flat(values))
-    return Table(("name", "value"), rows) if rows else None
+    return PageTable(("name", "value"), rows) if rows else None
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
@@ -302,8 +302,8 @@ def command(evidence: Evidence) -> str:
     """What made it, for a shell; empty where that is not known. Names and passwords in addresses are left out."""
     if evidence.overrides is None:
         return ""
-    words = ["nonmember", "audit", *evidence.config, *evidence.overrides]
-    return " ".join(shlex.quote(CREDENTIALS.sub("", word)) for word in words)
+    parts = ["nonmember", "audit", *evidence.config, *evidence.overrides]
+    return " ".join(shlex.quote(CREDENTIALS.sub("", part)) for part in parts)
 
 
 NUMBER = re.compile(r"(?:above |below )?[+−]?[\d.,]+(?:e[+−-]?\d+)?%?(?: \(.*\))?|–")

@@ -13,7 +13,7 @@ from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.content import GROUPS, readable
 from nonmember.reports.audit_page.evidence import Evidence
-from nonmember.reports.audit_page.svg import Plot, average_ranks, most_of, range_of
+from nonmember.reports.audit_page.svg import SvgPlot, average_ranks, most_of, range_of
 from nonmember.reports.core import formats
 from nonmember.reports.core.numbers import detail
 from nonmember.results.answers import KINDS
@@ -55,11 +55,11 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         name = {"reference": "reference", "distilled": "distilled reference"}[other]
         limits = range_of([1.0, len(x)])
-        plot = Plot(limits, limits, f"rank under the {name}", "rank under the target")
+        plot = SvgPlot(limits, limits, f"rank under the {name}", "rank under the target")
         plot.diagonal()
         plot.points(*_some(average_ranks(x), average_ranks(y)))
-        told = "" if rho is None else f", rho {formats.decimals(rho)}"
-        title = f"Target and {name}{told}"
+        aside = "" if rho is None else f", rho {formats.decimals(rho)}"
+        title = f"Target and {name}{aside}"
         found.append(Drawing(title, "Each dot is a document; on the line both models rank it alike.", plot.svg(title)))
     return found
 
@@ -71,7 +71,7 @@ def pairs(evidence: Evidence) -> list[Drawing]:
         return []
     first, second = _both_finite(*(evidence.columns[name] for name in names))
     limits = range_of(first, second)
-    plot = Plot(limits, limits, names[0], names[1])
+    plot = SvgPlot(limits, limits, names[0], names[1])
     plot.diagonal()
     plot.points(*_some(first, second))
     title = f"{names[0]} and {names[1]}"
@@ -79,9 +79,9 @@ def pairs(evidence: Evidence) -> list[Drawing]:
     return [dots, *histogram(f"Differences, {names[0]} less {names[1]}", {"documents": first - second}, zero=True)]
 
 
-def _both_finite(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    kept = np.isfinite(one) & np.isfinite(other)
-    return one[kept], other[kept]
+def _both_finite(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    kept = np.isfinite(first) & np.isfinite(second)
+    return first[kept], second[kept]
 
 
 def _some(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -142,15 +142,15 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
     limits = range_of(*map(most_of, by_group.values()), [0.0] if zero else [])
     edges = np.linspace(*limits, BINS + 1)
     shares = {name: np.histogram(values, edges)[0] / len(values) for name, values in by_group.items()}
-    plot = Plot(limits, (0.0, 1.08 * max(share.max() for share in shares.values())), title, "share of documents")
+    plot = SvgPlot(limits, (0.0, 1.08 * max(share.max() for share in shares.values())), title, "share of documents")
     for index, share in enumerate(shares.values()):
         plot.histogram(edges, share, index)
     if zero:
         plot.upright(0.0, "zero")
-    told = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
+    means = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
     legend = tuple((f"s{index}", name) for index, name in enumerate(shares)) if len(shares) > 1 else ()
-    caption = f"{told[:1].upper()}{told[1:]}.{_beyond(limits, *by_group.values())}"
-    return [Drawing(title, caption, plot.svg(f"{title}: {told}"), legend)]
+    caption = f"{means[:1].upper()}{means[1:]}.{_beyond(limits, *by_group.values())}"
+    return [Drawing(title, caption, plot.svg(f"{title}: {means}"), legend)]
 
 
 def _beyond(limits: tuple[float, float], *values: FloatArray) -> str:
@@ -170,7 +170,7 @@ def shards(evidence: Evidence) -> list[Drawing]:
             continue
         differences = evidence.columns[f"{prefix}canonical"] - evidence.columns[f"{prefix}mean_shuffled"]
         differences = differences[np.isfinite(differences)]
-        plot = Plot(
+        plot = SvgPlot(
             (0.0, len(differences) + 1.0), range_of(differences, [0.0]), "shard", "own order less random ones, nats"
         )
         for index, value in enumerate(differences, start=1):
@@ -192,7 +192,7 @@ def answers(evidence: Evidence) -> list[Drawing]:
     if not evidence.answers:
         return per_document
     names = [GROUPS.get(name, name) for name in evidence.answers]
-    plot = Plot(
+    plot = SvgPlot(
         (0.0, 1.0),
         (len(names) - 0.5, -0.5),
         "share of the answers",
@@ -206,13 +206,13 @@ def answers(evidence: Evidence) -> list[Drawing]:
         for kind, number in counts.items():
             plot.lying_bar(index, start, start + number / total, f"kind-{kind}")
             start += number / total
-    told = "; ".join(
+    listed = "; ".join(
         f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
         for name, counts in zip(names, evidence.answers.values(), strict=True)
     )
     present = {kind for counts in evidence.answers.values() for kind in counts}
     legend = tuple((f"kind-{kind}", kind) for kind in KINDS if kind in present)
-    return [Drawing("Answers", f"{told}.", plot.svg(f"Answers. {told}"), legend), *per_document]
+    return [Drawing("Answers", f"{listed}.", plot.svg(f"Answers. {listed}"), legend), *per_document]
 
 
 def aucs(evidence: Evidence) -> list[Drawing]:
@@ -223,7 +223,7 @@ def aucs(evidence: Evidence) -> list[Drawing]:
         return []
     ends = {name: (intervals or {}).get(name) or [value, value] for name, value in found.items()}
     limits = range_of(found.values(), *ends.values(), [0.5])
-    plot = Plot(
+    plot = SvgPlot(
         limits,
         (len(found) - 0.5, -0.5),
         "AUC (one half is chance)",
@@ -236,10 +236,10 @@ def aucs(evidence: Evidence) -> list[Drawing]:
     for index, (name, value) in enumerate(found.items()):
         low, high = ends[name]
         plot.interval(index, low, high, value)
-    told = "; ".join(
+    listed = "; ".join(
         f"{name} {formats.decimals(value)} {formats.interval(*ends[name])}" for name, value in found.items()
     )
-    return [Drawing("How well text alone tells the sets apart", f"{told}.", plot.svg(told))]
+    return [Drawing("How well text alone tells the sets apart", f"{listed}.", plot.svg(listed))]
 
 
 # Readings -------------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def dose(evidence: Evidence) -> list[Drawing]:
     high = float(details["heaviest_dose"]) if statistics.ci_high is None else statistics.ci_high
     planted = range_of([float(item["dose"]) for item in known])
     shown = range_of([float(item["reading"]) for item in known], [0.0, statistics.value, high])
-    plot = Plot(planted, shown, "readings that were planted", "readings that the meter shows")
+    plot = SvgPlot(planted, shown, "readings that were planted", "readings that the meter shows")
     plot.lying_band(statistics.ci_low or 0.0, high)
     plot.diagonal()
     for series, related in enumerate((False, True)):
@@ -288,7 +288,7 @@ def resampled(evidence: Evidence) -> list[Drawing]:
     marked = (0.0, margin, result.statistics.value, result.statistics.ci_low, result.statistics.ci_high)
     limits = range_of(most_of(values), [item for item in marked if item is not None])
     counts, edges = np.histogram(values, np.linspace(*limits, 2 * BINS + 1))
-    plot = Plot(limits, (0.0, 1.08 * float(counts.max())), name, "resamples")
+    plot = SvgPlot(limits, (0.0, 1.08 * float(counts.max())), name, "resamples")
     legend = [("s0", "resamples")]
     if result.statistics.ci_low is not None and result.statistics.ci_high is not None:
         plot.band(result.statistics.ci_low, result.statistics.ci_high)

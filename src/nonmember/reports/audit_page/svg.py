@@ -54,7 +54,7 @@ def most_of(values: FloatArray) -> tuple[float, float]:
     )
 
 
-class Plot:
+class SvgPlot:
     """Axes from x[0] to x[1] and y[0] to y[1]; marks are added one after the other, then `svg` gives the picture."""
 
     def __init__(
@@ -98,15 +98,15 @@ class Plot:
         path = f"M{self._px(edges[0]):g} {base:g}{heights}V{base:g}Z"
         self._marks.append(Markup('<path class="area s{}" d="{}"/>').format(series, path))
 
-    def bar(self, place: float, start: float, end: float, series: str, *, width: float = 0.8) -> None:
-        """An upright bar around x = place, from start to end."""
-        x0, x1 = self._px(place - width / 2), self._px(place + width / 2)
+    def bar(self, centre: float, start: float, end: float, series: str, *, width: float = 0.8) -> None:
+        """An upright bar around x = centre, from start to end."""
+        x0, x1 = self._px(centre - width / 2), self._px(centre + width / 2)
         y0, y1 = sorted((self._py(start), self._py(end)))
         self._rectangle(x0, y0, x1 - x0, y1 - y0, series)
 
-    def lying_bar(self, place: float, start: float, end: float, series: str, *, width: float = 0.6) -> None:
-        """A bar around y = place, from x = start to x = end."""
-        y0, y1 = sorted((self._py(place - width / 2), self._py(place + width / 2)))
+    def lying_bar(self, centre: float, start: float, end: float, series: str, *, width: float = 0.6) -> None:
+        """A bar around y = centre, from x = start to x = end."""
+        y0, y1 = sorted((self._py(centre - width / 2), self._py(centre + width / 2)))
         x0, x1 = self._px(start), self._px(end)
         self._rectangle(x0, y0, x1 - x0, y1 - y0, series)
 
@@ -140,9 +140,9 @@ class Plot:
         line = Markup('<line class="zero" x1="{:g}" y1="{:g}" x2="{:g}" y2="{:g}"/>')
         self._marks.append(line.format(self._px(low), self._py(low), self._px(high), self._py(high)))
 
-    def interval(self, place: float, low: float, high: float, middle: float, series: int = 0) -> None:
+    def interval(self, position: float, low: float, high: float, middle: float, series: int = 0) -> None:
         """A lying interval with its middle."""
-        y = self._py(place)
+        y = self._py(position)
         line = Markup('<line x1="{:g}" x2="{:g}" y1="{y:g}" y2="{y:g}"/>').format(self._px(low), self._px(high), y=y)
         dot = Markup('<circle cx="{:g}" cy="{:g}" r="4"/>').format(self._px(middle), y)
         self._marks.append(Markup('<g class="span s{}">{}{}</g>').format(series, line, dot))
@@ -186,7 +186,7 @@ def _ticks(limits: tuple[float, float], names: Sequence[str] | None) -> list[tup
 
 def average_ranks(values: FloatArray) -> FloatArray:
     """1 for the smallest; equal values share their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: FloatArray = (last - (counts - 1) / 2.0)[place]
+    ranks: FloatArray = (last - (counts - 1) / 2.0)[index]
     return ranks

@@ -94,7 +94,7 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
     )
 
 
-def _linked(parts: content.Table | None, folder: Path) -> content.Table | None:
+def _linked(parts: content.PageTable | None, folder: Path) -> content.PageTable | None:
     """The last column, paths of results, as links to the pages beside them that are ours."""
     if parts is None:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import INTERVAL, Block, Cell, Number, Row
+from nonmember.reports.core.grid import INTERVAL, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.numbers import HIGH, LOW, P_VALUE, STATISTIC, number
 from nonmember.reports.core.worlds import Scope
 
@@ -23,24 +23,24 @@ CONTROLS = (
 )
 
 
-def control_rows(scope: Scope, domains: Mapping[str, str]) -> tuple[Row, ...]:
+def control_rows(scope: Scope, domains: Mapping[str, str]) -> tuple[TableRow, ...]:
     """A row per control, a cell per domain."""
     return tuple(
-        Row(name, tuple(_cell(scope, domain, method, half, untouched) for domain in domains))
+        TableRow(name, tuple(_cell(scope, domain, method, half, untouched) for domain in domains))
         for name, method, half, untouched in CONTROLS
     )
 
 
-def _cell(scope: Scope, domain: str, method: str, half: str, untouched: bool) -> Cell:
+def _cell(scope: Scope, domain: str, method: str, half: str, untouched: bool) -> TableCell:
     only = {"target": scope.world.untouched} if untouched else {}
     runs = scope.of("controls", method=method, half=half, domain=domain, **only)
     world = scope.world.name
     if not runs:
-        return Cell((Number(NOT_RUN, None, world),))
+        return TableCell((Numeral(NOT_RUN, None, world),))
     if method != "blind":
-        return Cell((number(runs, world, P_VALUE, formats.p_value),))
+        return TableCell((number(runs, world, P_VALUE, formats.p_value),))
     parts = tuple(number(runs, world, value, lambda v: formats.decimals(v, 2)) for value in (STATISTIC, LOW, HIGH))
-    return Cell(parts, (), INTERVAL) if not parts[1].missing else Cell(parts[:1])
+    return TableCell(parts, (), INTERVAL) if not parts[1].missing else TableCell(parts[:1])
 
 
 def were_run(scope: Scope) -> bool:

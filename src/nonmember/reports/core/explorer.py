@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, Number, Row
+from nonmember.reports.core.grid import Block, Numeral, TableCell, TableRow
 from nonmember.results.load import Run
 from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Statistics
@@ -26,7 +26,7 @@ TRUTHS = {"member": "member", "non_member": "non-member"}
 
 
 @dataclass(frozen=True)
-class Axis:
+class IntervalAxis:
     """What all intervals share. ticks: values that are written above it."""
 
     low: float
@@ -61,14 +61,14 @@ def statistics_of(runs: Sequence[Run]) -> str:
     )
 
 
-def axis_of(runs: Sequence[Run]) -> Axis:
+def axis_of(runs: Sequence[Run]) -> IntervalAxis:
     """From half to half beyond what there is, within -1 and 1; zero is always on it."""
     ends = [end for run in runs if has_place(run.statistics) for end in _ends(run.result)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     low, high = max(-1.0, _down(low)), min(1.0, -_down(-high))
     high = high if high > low else low + 0.5
     steps = round((high - low) / 0.5)
-    return Axis(low, high, tuple(low + 0.5 * step for step in range(steps + 1)))
+    return IntervalAxis(low, high, tuple(low + 0.5 * step for step in range(steps + 1)))
 
 
 def has_place(statistics: Statistics) -> bool:
@@ -89,14 +89,14 @@ def _ends(result: AuditResult) -> list[float]:
     ]
 
 
-def row_of(run: Run, axis: Axis) -> Shown:
+def row_of(run: Run, axis: IntervalAxis) -> Shown:
     result = run.result
     sign, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
     truth = TRUTHS.get(result.question.truth or "", result.question.truth or "unknown")
     return Shown(run, result, interval_picture(result, axis), sign, verdict, truth, false_claim(result))
 
 
-def interval_picture(result: AuditResult, axis: Axis) -> Markup:
+def interval_picture(result: AuditResult, axis: IntervalAxis) -> Markup:
     """Point and interval; nothing where the statistic has no place on the common axis."""
     middle, zero = ROW_HEIGHT / 2, axis.x(0)
     parts = [Markup('<line class="zero" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(zero, ROW_HEIGHT)]
@@ -129,13 +129,13 @@ def table_of_own(runs: Sequence[Run]) -> Block | None:
         return None
     about = [(run.question.subject, run.question.method) for run in runs]  # the method has a column of its own
     rows = [
-        Row(item[0] if about.count(item) == 1 else f"{item[0]} ({run.question.cell})", _cells(run))
+        TableRow(item[0] if about.count(item) == 1 else f"{item[0]} ({run.question.cell})", _cells(run))
         for item, run in zip(about, runs, strict=True)
     ]
     return Block(OWN, "", "Your audits", "set under model", COLUMNS, tuple(rows), ("audit",), notes=(NOTE,))
 
 
-def _cells(run: Run) -> tuple[Cell, ...]:
+def _cells(run: Run) -> tuple[TableCell, ...]:
     result, anchors = run.result, (run.anchor,)
     _, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
     value, interval = formats.statistic(result.statistics)
@@ -150,5 +150,5 @@ def _cells(run: Run) -> tuple[Cell, ...]:
         f"{result.statistics.num_documents:,}",
         (result.question.truth or "unknown").replace("_", "-"),
     ]
-    linked = [Cell((Number(text, value, OWN, anchors),)) for text, value in first]
-    return (*linked, *(Cell((Number(text, None, OWN),)) for text in others))
+    linked = [TableCell((Numeral(text, value, OWN, anchors),)) for text, value in first]
+    return (*linked, *(TableCell((Numeral(text, None, OWN),)) for text in others))

@@ -42,7 +42,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Family:
+class SetFamily:
     """The sets that one method tested under one target with one reference. alpha: the smallest of its audits."""
 
     method: str
@@ -51,7 +51,7 @@ class Family:
     alpha: float
     sets: Mapping[str, Tested]
 
-    def name(self, among: Sequence[Family]) -> str:
+    def name(self, among: Sequence[SetFamily]) -> str:
         """The target, with the method and the reference where they differ."""
         method = f"{self.method}: " if len({item.method for item in among}) > 1 else ""
         reference = f", reference {self.reference}" if len({item.reference for item in among}) > 1 else ""
@@ -74,7 +74,7 @@ class Family:
         return [name for name, item in self.sets.items() if item.claimed and item.bh < self.alpha]
 
 
-def families(results: Iterable[AuditResult]) -> list[Family]:
+def families(results: Iterable[AuditResult]) -> list[SetFamily]:
     """Of two sets or more, in the order in which their first results come; of tests alone, not of scores."""
     found: dict[tuple[str, str, str], dict[str, list[AuditResult]]] = {}
     for result in results:
@@ -85,7 +85,7 @@ def families(results: Iterable[AuditResult]) -> list[Family]:
     return [_family(key, sets) for key, sets in found.items() if len(sets) > 1]
 
 
-def _family(key: tuple[str, str, str], sets: Mapping[str, list[AuditResult]]) -> Family:
+def _family(key: tuple[str, str, str], sets: Mapping[str, list[AuditResult]]) -> SetFamily:
     p_values = [max(map(_p_value, results)) for results in sets.values()]
     tested = {
         name: Tested(p, all(item.verdict.decision in CLAIMING for item in results), adjusted, screened, tuple(results))
@@ -93,7 +93,7 @@ def _family(key: tuple[str, str, str], sets: Mapping[str, list[AuditResult]]) ->
             sets.items(), p_values, holm(p_values), benjamini_hochberg(p_values), strict=True
         )
     }
-    return Family(*key, min(item.question.alpha for results in sets.values() for item in results), tested)
+    return SetFamily(*key, min(item.question.alpha for results in sets.values() for item in results), tested)
 
 
 def _p_value(result: AuditResult) -> float:

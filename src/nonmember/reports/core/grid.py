@@ -11,7 +11,7 @@ PUBLISHED = "published"
 
 
 @dataclass(frozen=True)
-class Number:
+class Numeral:
     """One printed number.
 
     world: micro, pile, pythia, own ..., or `published`.   runs: anchors of the results it is from (several: a median).
@@ -46,30 +46,30 @@ MEANINGS = MARKS | {
 }
 
 
-def dash(world: str) -> Number:
-    return Number(DASH, None, world)
+def dash(world: str) -> Numeral:
+    return Numeral(DASH, None, world)
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Our numbers, and the published ones beside them where the models are the paper's.
 
     template: how the numbers stand together, with {} for each.
     """
 
-    ours: tuple[Number, ...]
-    published: tuple[Number, ...] = ()
+    ours: tuple[Numeral, ...]
+    published: tuple[Numeral, ...] = ()
     template: str = "{}"
 
     @property
-    def numbers(self) -> tuple[Number, ...]:
+    def numbers(self) -> tuple[Numeral, ...]:
         return (*self.ours, *self.published)
 
     @property
     def missing(self) -> bool:
         return all(number.missing for number in self.ours)
 
-    def pieces(self, numbers: tuple[Number, ...]) -> Iterator[str | Number]:
+    def pieces(self, numbers: tuple[Numeral, ...]) -> Iterator[str | Numeral]:
         """The template's text and the numbers in turn; one dash where no number exists."""
         if all(number.missing for number in numbers):
             yield numbers[0]
@@ -82,13 +82,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
 
 @dataclass(frozen=True)
-class Choice:
+class RowChoice:
     """Rows are chosen by the words of a column. is_rising: each of the values includes those before it, and a row stays
     up to the chosen one.   is_list: cells hold lists with commas, and a row stays whose entries have all been chosen.
     """
@@ -111,18 +111,18 @@ class Block:
     title: str
     corner: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     quantities: tuple[str, ...]
-    footer: tuple[Row, ...] = ()
+    footer: tuple[TableRow, ...] = ()
     notes: tuple[str, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[RowChoice, ...] = ()
 
-    def cells(self) -> Iterator[tuple[Row, str, Cell]]:
+    def cells(self) -> Iterator[tuple[TableRow, str, TableCell]]:
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
                 yield row, column, cell
 
-    def numbers(self) -> Iterator[Number]:
+    def numbers(self) -> Iterator[Numeral]:
         for row in (*self.rows, *self.footer):
             for cell in row.cells:
                 yield from cell.numbers
@@ -181,7 +181,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Document:
+class ReportDocument:
     """A whole report. worlds: name -> what it is.   glance: the few numbers to see first.
     own: one's own audits, which come before everything else.   marks: those that are explained.
     lists_used: the page's list of results has those alone that some number is from.
@@ -198,7 +198,7 @@ class Document:
     own: Block | None = None
     lists_used: bool = False
 
-    def without_empty_sections(self) -> Document:
+    def without_empty_sections(self) -> ReportDocument:
         """As a reader sees it; which sections were left out is said."""
         empty = [section.title.partition(". ")[0] for section in self.sections if section.is_empty]
         if not empty:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Cell, Number, dash
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Numeral, TableCell, dash
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult
 
@@ -56,7 +56,7 @@ STATISTIC, P_VALUE, LOW, HIGH = (field(name) for name in ("value", "p_value", "c
 # ---------------------------------------------------------------------------------------------- printed
 
 
-def number(runs: Sequence[Run], world: str, value: Value, form: Form = formats.decimals) -> Number:
+def number(runs: Sequence[Run], world: str, value: Value, form: Form = formats.decimals) -> Numeral:
     """The value of the one run, or the median of several, which says so."""
     pairs = [(run, found) for run in runs if formats.exists(found := value(run.result)) and found is not None]
     if not pairs:
@@ -64,7 +64,7 @@ def number(runs: Sequence[Run], world: str, value: Value, form: Form = formats.d
         return replace(dash(world), note=note, runs=tuple(run.anchor for run in runs))
     result = statistics.median(found for _, found in pairs)
     anchors = tuple(run.anchor for run, _ in pairs)
-    return Number(form(result), result, world, anchors, note=_of_several(pairs, len(runs)))
+    return Numeral(form(result), result, world, anchors, note=_of_several(pairs, len(runs)))
 
 
 def _of_several(pairs: Sequence[tuple[Run, float]], asked: int) -> str:
@@ -80,44 +80,45 @@ def _of_several(pairs: Sequence[tuple[Run, float]], asked: int) -> str:
     return note
 
 
-def over_draws(runs: Sequence[Run], world: str, value: Value, form: Form = formats.p_value) -> tuple[Number, ...]:
+def over_draws(runs: Sequence[Run], world: str, value: Value, form: Form = formats.p_value) -> tuple[Numeral, ...]:
     """Median, lowest and highest."""
     middle = number(runs, world, value, form)
     found = [v for run in runs if (v := value(run.result)) is not None and math.isfinite(v)]
     if not found:
         return (middle, dash(world), dash(world))
-    return (middle, *(Number(form(end), end, world, middle.runs) for end in (min(found), max(found))))
+    return (middle, *(Numeral(form(end), end, world, middle.runs) for end in (min(found), max(found))))
 
 
-def with_interval(runs: Sequence[Run], world: str) -> tuple[Number, ...]:
+def with_interval(runs: Sequence[Run], world: str) -> tuple[Numeral, ...]:
     """The statistic and the ends of its interval."""
     return tuple(number(runs, world, value, formats.signed) for value in (STATISTIC, LOW, HIGH))
 
 
-def counted(num: int, of: int, world: str) -> Cell:
-    """3 of 9; a dash of none."""
+def counted(num: int, of: int, world: str, is_false: bool = False) -> TableCell:
+    """3 of 9, marked where anything was counted that is false; a dash of none."""
     if not of:
-        return Cell((dash(world),))
-    return Cell(tuple(Number(str(item), float(item), world) for item in (num, of)), (), "{} of {}")
+        return TableCell((dash(world),))
+    first = Numeral(str(num), float(num), world, mark=FALSE if is_false and num else "")
+    return TableCell((first, Numeral(str(of), float(of), world)), (), "{} of {}")
 
 
-def mean_of(cells: Sequence[Cell], world: str) -> Cell:
+def mean_of(cells: Sequence[TableCell], world: str) -> TableCell:
     """Number by number, over the cells that have one."""
     columns = [
         [item.ours[index] for item in cells if item.ours[index].value is not None]
         for index in range(len(cells[0].ours))
     ]
     means = tuple(_mean(numbers, world) for numbers in columns)
-    return Cell(means, (), cells[0].template)
+    return TableCell(means, (), cells[0].template)
 
 
-def _mean(numbers: Sequence[Number], world: str) -> Number:
+def _mean(numbers: Sequence[Numeral], world: str) -> Numeral:
     values = [item.value for item in numbers if item.value is not None]
     if not values:
         return dash(world)
     value = statistics.fmean(values)
     runs = tuple(dict.fromkeys(anchor for item in numbers for anchor in item.runs))
-    return Number(
+    return Numeral(
         formats.decimals(value), value, world, runs, note=f"mean of {len(values)} set{'s' * (len(values) > 1)}"
     )
 
@@ -125,7 +126,7 @@ def _mean(numbers: Sequence[Number], world: str) -> Number:
 # ------------------------------------------------------------------------------------- against the truth
 
 
-def p_number(runs: Sequence[Run], world: str) -> Number:
+def p_number(runs: Sequence[Run], world: str) -> Numeral:
     """A p-value with what it means against the known truth."""
     made = number(runs, world, P_VALUE, formats.p_value)
     return replace(made, mark=mark_of(made.value, runs)) if made.value is not None else made

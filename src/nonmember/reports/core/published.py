@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import DOUBTED, PUBLISHED, Numeral
+
 ALPHA = 0.05
 PAPERS = Path(__file__).parents[3] / "nonmember_papers"
 HEADER = re.compile(r"^\[(?P<key>[\w.-]+)\].*$", re.MULTILINE)
@@ -45,6 +48,13 @@ class PublishedTable:
 def number(text: str) -> float:
     """The value of a printed number: 1.0e-4, .354, 154,387."""
     return float(text.replace(",", "").rstrip("?"))
+
+
+def published_number(text: str, mark: str = "") -> Numeral:
+    """As printed, with the digits of the paper."""
+    text, mark = (text.rstrip("?"), DOUBTED) if text.endswith("?") else (text, mark)
+    shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
+    return Numeral(shown, number(text), PUBLISHED, mark=mark)
 
 
 def read(text: str) -> PublishedTable:

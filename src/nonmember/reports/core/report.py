@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from nonmember.reports.core.grid import MARKS, Block, Cell, Document, Figure, Number, Row, Section
+from nonmember.reports.core.grid import MARKS, Block, Figure, Numeral, ReportDocument, Section, TableCell, TableRow
 from nonmember.reports.core.worlds import Scope, World, scopes_of
 from nonmember.results.load import Run
 
@@ -28,17 +29,19 @@ class Filled:
         return self.notes if found else (f"{world}: {self.nothing}",)
 
 
-def tables(*found: Block | None, nothing: str = "no results for this table yet.") -> Filled:
-    return Filled(nothing, blocks=tuple(block for block in found if block is not None))
+def tables(
+    *found: Block | Figure | None, nothing: str = "no results for this table yet.", notes: Sequence[str] = ()
+) -> Filled:
+    """Those that there are."""
+    blocks = tuple(item for item in found if isinstance(item, Block))
+    return Filled(nothing, blocks, tuple(item for item in found if isinstance(item, Figure)), tuple(notes))
 
 
-def figures(*found: Figure | None, notes: Sequence[str] = ()) -> Filled:
-    shown = tuple(figure for figure in found if figure is not None)
-    return Filled("no results for this figure yet.", figures=shown, notes=tuple(notes))
+figures = partial(tables, nothing="no results for this figure yet.")
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """What a section says and what fills it.
 
     lead: what it shows and how to read it.   paper: what the paper found.   fill: its tables and figures of one world.
@@ -78,20 +81,20 @@ class Glance:
     """The few numbers to see first. cells: of one world, below the columns.   note: how to read them."""
 
     columns: tuple[str, ...]
-    cells: Callable[[Scope], Iterable[Cell]]
+    cells: Callable[[Scope], Iterable[TableCell]]
     note: str
 
     def block(self, scopes: Sequence[Scope]) -> Block:
         """A row a world, the number of its results first."""
-        rows = tuple(Row(scope.world.title, (_number_of_results(scope), *self.cells(scope))) for scope in scopes)
+        rows = tuple(TableRow(scope.world.title, (_number_of_results(scope), *self.cells(scope))) for scope in scopes)
         return Block(
             "glance", "", "At a glance", "world", ("results", *self.columns), rows, ("count", "of"), notes=(self.note,)
         )
 
 
-def _number_of_results(scope: Scope) -> Cell:
+def _number_of_results(scope: Scope) -> TableCell:
     number = len(scope.runs)
-    return Cell((Number(str(number), float(number), scope.world.name),))
+    return TableCell((Numeral(str(number), float(number), scope.world.name),))
 
 
 @dataclass(frozen=True)
@@ -112,16 +115,16 @@ class Report:
     worlds: Sequence[World]
 
     methods: ClassVar[tuple[str, ...]]
-    parts: ClassVar[tuple[Part, ...]]
+    parts: ClassVar[tuple[ReportPart, ...]]
     glance: ClassVar[Glance]
     notes: ClassVar[tuple[str, ...]]
     marks: ClassVar[Mapping[str, str]] = MARKS
     lists_used: ClassVar[bool] = False  # of the results, on the page; for reports that take part of other studies
 
-    def build(self, runs: Sequence[Run]) -> Document:
+    def build(self, runs: Sequence[Run]) -> ReportDocument:
         """All sections, from results alone."""
         scopes = self.scopes(runs)
-        return Document(
+        return ReportDocument(
             name=self.name,
             title=self.title,
             subtitle=self.subtitle,
@@ -133,7 +136,7 @@ class Report:
             lists_used=self.lists_used,
         )
 
-    def all_parts(self) -> tuple[Part, ...]:
+    def all_parts(self) -> tuple[ReportPart, ...]:
         return self.parts
 
     def first_numbers(self) -> Glance | None:

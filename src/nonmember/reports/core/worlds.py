@@ -142,7 +142,7 @@ def scopes_of(
     present = dict.fromkeys(run.question.world for run in runs)
     scopes = []
     for name in [*(name for name in known if name in present), *sorted(set(present) - set(known))]:
-        here = tuple(run for run in runs if run.question.world == name)
-        world = known.get(name) or unknown_world(name, here, worlds[0])
-        scopes.append(Scope(world, here, sweeps, names))
+        of_world = tuple(run for run in runs if run.question.world == name)
+        world = known.get(name) or unknown_world(name, of_world, worlds[0])
+        scopes.append(Scope(world, of_world, sweeps, names))
     return scopes

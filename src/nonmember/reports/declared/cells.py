@@ -28,7 +28,7 @@ from typing import Any
 import scipy
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import INVALID, Cell, Number, dash
+from nonmember.reports.core.grid import INVALID, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import P_VALUE, Form, Value, field, mark_of, number, number_in, p_number
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
@@ -113,7 +113,7 @@ class Quantity:
             head, path = "statistics", [head, *path]
         return lambda result: number_at(result, head, *path)
 
-    def number(self, runs: Sequence[Run], scope: Scope) -> Number:
+    def number(self, runs: Sequence[Run], scope: Scope) -> Numeral:
         """The median of several; with @ of the results of one target, or the difference of two."""
         pair = dict(zip(("untouched", "member"), scope.world.pair(), strict=False))
         if self.targets == DIFFERENCE:
@@ -121,7 +121,7 @@ class Quantity:
             return difference(untouched, member, self.printed)
         return self._number(select(runs, target=pair[self.targets]) if self.targets else runs, scope)
 
-    def _number(self, runs: Sequence[Run], scope: Scope) -> Number:
+    def _number(self, runs: Sequence[Run], scope: Scope) -> Numeral:
         world = scope.world.name
         if self.path in COUNTS:
             return count_of(runs, COUNTS[self.path], world)
@@ -138,19 +138,19 @@ class Quantity:
         is_tested = self.form == TESTED and made.value is not None
         return replace(made, mark=mark_of(made.value, runs)) if is_tested and made.value is not None else made
 
-    def _range(self, runs: Sequence[Run], world: str) -> Number:
+    def _range(self, runs: Sequence[Run], world: str) -> Numeral:
         found = [value for run in runs if (value := self.value(run.result)) is not None]
         if not found:
             return dash(world)
         low, high = self.printed(min(found)), self.printed(max(found))
-        return Number(low if low == high else f"{low} to {high}", None, world)
+        return Numeral(low if low == high else f"{low} to {high}", None, world)
 
-    def _end(self, runs: Sequence[Run], world: str) -> Number:
+    def _end(self, runs: Sequence[Run], world: str) -> Numeral:
         found = [(run, value) for run in runs if (value := self.value(run.result)) is not None and math.isfinite(value)]
         if not found:
             return dash(world)
         end = ENDS[self.of]([value for _, value in found])
-        made = Number(self.printed(end), end, world, tuple(run.anchor for run, _ in found))
+        made = Numeral(self.printed(end), end, world, tuple(run.anchor for run, _ in found))
         return replace(made, mark=mark_of(end, runs)) if self.form == TESTED else made
 
 
@@ -162,12 +162,12 @@ def ratio(above: Value, below: Value) -> Value:
     return value
 
 
-def count_of(runs: Sequence[Run], holds: Callable[[Run], bool], world: str) -> Number:
+def count_of(runs: Sequence[Run], holds: Callable[[Run], bool], world: str) -> Numeral:
     """Of how many of the results it holds; a dash where there are no results."""
     if not runs:
         return dash(world)
     found = sum(map(holds, runs))
-    return Number(formats.count(found), float(found), world, tuple(run.anchor for run in runs))
+    return Numeral(formats.count(found), float(found), world, tuple(run.anchor for run in runs))
 
 
 def number_at(result: AuditResult, head: str, *path: str) -> float | None:
@@ -178,16 +178,16 @@ def number_at(result: AuditResult, head: str, *path: str) -> float | None:
     return number_in({"": node}, "", *path)
 
 
-def difference(one: Number, other: Number, form: Form = formats.signed) -> Number:
-    if one.value is None or other.value is None:
-        return dash(one.world)
-    value = one.value - other.value
-    return Number(form(value), value, one.world, (*one.runs, *other.runs))
+def difference(first: Numeral, other: Numeral, form: Form = formats.signed) -> Numeral:
+    if first.value is None or other.value is None:
+        return dash(first.world)
+    value = first.value - other.value
+    return Numeral(form(value), value, first.world, (*first.runs, *other.runs))
 
 
 def computed(
     template: str, values: Sequence[float | str | None], world: str, runs: Sequence[str] = (), note: str = ""
-) -> Cell:
+) -> TableCell:
     """A cell of numbers that stand in no result but are made of several.
 
     Args:
@@ -201,17 +201,17 @@ def computed(
     forms = [Quantity("", form=spec or ".3").printed for _, name, spec in parsed if name is not None]
     first = {"runs": tuple(runs), "note": note}
 
-    def made(value: float | str | None, form: Form, more: Mapping[str, Any]) -> Number:
+    def made(value: float | str | None, form: Form, more: Mapping[str, Any]) -> Numeral:
         if isinstance(value, str):
-            return Number(value, None, world, **more)
+            return Numeral(value, None, world, **more)
         is_number = value is not None and math.isfinite(value)
-        return Number(form(value), float(value), world, **more) if is_number and value is not None else dash(world)
+        return Numeral(form(value), float(value), world, **more) if is_number and value is not None else dash(world)
 
     numbers = [
         made(value, form, {} if index else first)
         for index, (value, form) in enumerate(zip(values or [None] * len(forms), forms, strict=True))
     ]
-    return Cell(tuple(numbers), (), "".join(text + ("" if name is None else "{}") for text, name, _ in parsed))
+    return TableCell(tuple(numbers), (), "".join(text + ("" if name is None else "{}") for text, name, _ in parsed))
 
 
 @dataclass(frozen=True)
@@ -236,8 +236,8 @@ class CellTemplate:
         """Whether it holds p-values that are tested, and nothing else."""
         return bool(self.quantities) and all(item.form == TESTED for item in self.quantities)
 
-    def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Number, ...]:
+    def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Numeral, ...]:
         return tuple(item.number(runs, scope) for item in self.quantities)
 
-    def cell(self, runs: Sequence[Run], scope: Scope) -> Cell:
-        return Cell(self.numbers(runs, scope), (), self.template)
+    def cell(self, runs: Sequence[Run], scope: Scope) -> TableCell:
+        return TableCell(self.numbers(runs, scope), (), self.template)

@@ -50,12 +50,14 @@ def parts_of(run: Run, each: str | Mapping[str, str]) -> list[Run]:
         {name: _at(details, path) for name, path in each.items()} if isinstance(each, Mapping) else _at(details, each)
     )
 
-    def part(name: Any, node: Any) -> Run:
-        statistics = replace(run.statistics, details={**details, "each": node})
-        question = replace(run.question, data={**run.question.data, "each": name})
-        return replace(run, result=replace(run.result, statistics=statistics, question=question))
+    return [with_facts(run, {"each": name}, {"each": node}) for name, node in (found or {}).items() if node is not None]
 
-    return [part(name, node) for name, node in (found or {}).items() if node is not None]
+
+def with_facts(run: Run, data: Mapping[str, Any], details: Mapping[str, Any], **question: Any) -> Run:
+    """A result with further facts, details and fields of its question."""
+    asked = replace(run.question, data={**run.question.data, **data}, **question)
+    statistics = replace(run.statistics, details={**run.statistics.details, **details})
+    return replace(run, result=replace(run.result, question=asked, statistics=statistics))
 
 
 def _at(node: Any, path: str) -> Mapping[Any, Any] | None:

@@ -11,14 +11,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from nonmember.reports.core.grid import Block, Figure
+from nonmember.reports.core.grid import Figure
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.declared.tables import Names, Table
-from nonmember.reports.render.blocks import filled, say_medians, say_missing
+from nonmember.reports.declared.tables import Names, TableSpec
+from nonmember.reports.render.blocks import of_figure
 from nonmember.reports.render.figures import (
     MARKERS,
     QUIET,
-    Line,
+    PlotLine,
     colour,
     draw_line,
     figure_of,
@@ -40,7 +40,7 @@ class Plot:
     """A line for each combination of the facts `rows` over the labels of the fact `x`.
 
     Attributes:
-        rows: Facts, see `Axis.read`; with `panels` the first has a panel for each of its labels.
+        rows: Facts, see `FactAxis.read`; with `panels` the first has a panel for each of its labels.
         x: The fact along the horizontal axis: numbers, or (`is_category`) labels one beside the other.
         cell: The value, or the value with its two ends; what follows is in the table alone.
         labels: What the two axes say.
@@ -81,8 +81,8 @@ class Plot:
             raise ValueError(f"A plot's marks are {LINES} or {BARS}, not {self.marks!r}.")
 
     @property
-    def table(self) -> Table:
-        return Table(
+    def table(self) -> TableSpec:
+        return TableSpec(
             self.rows,
             self.x,
             self.cell,
@@ -99,7 +99,7 @@ class Plot:
 
     def figure(self, scope: Scope) -> Figure | None:
         """Of one world; None where no result fills any of it."""
-        if (block := self._block(scope)) is None:
+        if (block := of_figure(self.table.block(scope))) is None:
             return None
         runs = self.table.runs(scope)
         labels = self.table.labels(self.table.across(scope), scope, runs)
@@ -120,15 +120,7 @@ class Plot:
         name = "-".join(filter(None, (self.sweep, self.part)))
         return figure_of(name, scope.world, self.title, self.alt, block, size, paint)
 
-    def _block(self, scope: Scope) -> Block | None:
-        """The numbers; rows without any are left out."""
-        if (whole := self.table.block(scope)) is None:
-            return None
-        rows = tuple(row for row in whole.rows if any(not cell.missing for cell in row.cells))
-        block = replace(whole, key=f"numbers-{whole.key}", rows=rows, notes=())
-        return filled(block, [say_medians(rows), say_missing(block)])
-
-    def _panels(self, scope: Scope, lines: Mapping[str, Line]) -> dict[str, list[Line]]:
+    def _panels(self, scope: Scope, lines: Mapping[str, PlotLine]) -> dict[str, list[PlotLine]]:
         """Title of a panel -> its lines, each in the colour that it has in all of them."""
         if not self.panels:
             return {"": list(lines.values())}
@@ -136,11 +128,13 @@ class Plot:
         first, *others = self.table.axes(scope)
         inner = replace(self.table, rows=self.rows[1:]).groups(scope, runs) if others else {"": []}
         return {
-            panel: [Line(name, lines[full].points if (full := f"{panel}, {name}") in lines else ()) for name in inner]
+            panel: [
+                PlotLine(name, lines[full].points if (full := f"{panel}, {name}") in lines else ()) for name in inner
+            ]
             for panel in self.table.labels(first, scope, runs).values()
         }
 
-    def _draw(self, axis: Axes, lines: Sequence[Line], alpha: float, xs: Sequence[float], ticks: Any) -> None:
+    def _draw(self, axis: Axes, lines: Sequence[PlotLine], alpha: float, xs: Sequence[float], ticks: Any) -> None:
         if not self.is_p:
             zero_line(axis, self.level)
         for index, line in enumerate(lines):
@@ -158,7 +152,7 @@ class Plot:
             axis.set_xlim(-0.5, len(ticks) - 0.5)
 
 
-def draw_bars(axis: Axes, line: Line, index: int, shift: float = 0.0) -> None:
+def draw_bars(axis: Axes, line: PlotLine, index: int, shift: float = 0.0) -> None:
     """Points with their intervals."""
     points = [(x + shift, value, low, high) for x, value, low, high in line.points if math.isfinite(value)]
     for x, _, low, high in points:

@@ -9,20 +9,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nonmember.reports.core.grid import DOUBTED, MARKS, Block, Cell
+from nonmember.reports.core.grid import DOUBTED, MARKS, PUBLISHED, Block, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import counted, mark
-from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
-from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
+from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_number, published_tables
+from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
-from nonmember.reports.declared.tables import Table
-from nonmember.reports.render.blocks import published_block
+from nonmember.reports.declared.tables import TableSpec
 
-NO_FIGURE = "no results for this figure yet."
-SECTIONS, PUBLISHED = "sections.md", "published.txt"
+SECTIONS, PRINTED_NUMBERS = "sections.md", "published.txt"
 
 
 @dataclass(frozen=True)
@@ -51,33 +49,35 @@ class Printed:
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
-    def block(self, key: str, table: PublishedTable, ours: Table | None) -> Block:
-        title = self.title or f"Published: table {key.removeprefix('table')}"
+    def block(self, key: str, table: PublishedTable, ours: TableSpec | None) -> Block:
         corner, template = (ours.head, ours.template) if ours else ("", "{}")
-        is_marked = self.members or self.truths or self.doubted
-        marks = self._marks(table) if is_marked else None
-        return published_block(
-            key,
-            title,
+
+        def cell(row: str, column: str, texts: Sequence[str]) -> TableCell:
+            numbers = tuple(map(published_number, texts, self._marks(row, column, texts)))
+            joined = "{}" if len(numbers) == 1 else self.template or template
+            return TableCell(numbers or (dash(PUBLISHED),), (), joined)
+
+        return Block(
+            f"{key}-published",
+            PUBLISHED,
+            self.title or f"Published: table {key.removeprefix('table')}",
             self.corner or corner,
-            table,
+            table.columns,
+            tuple(
+                TableRow(row, tuple(cell(row, column, cells[column]) for column in table.columns))
+                for row, cells in table.rows.items()
+            ),
             tuple(self.numbers),
-            self.template or template,
-            marks,
-            tuple(self.notes),
+            notes=tuple(self.notes),
         )
 
-    def _marks(self, table: PublishedTable) -> Callable[[str, str], tuple[str, ...]]:
-        def marks(row: str, column: str) -> tuple[str, ...]:
-            texts = table.get(row, column)
-            if self.doubted:
-                return (DOUBTED if column in self.doubted.get(row, ()) else "",) * len(texts)
-            truths = self.truths or ["member" if row in self.members else "non_member"] * len(texts)
-            return tuple(
-                mark(number(text) < ALPHA, truth, self.claim) for text, truth in zip(texts, truths, strict=True)
-            )
-
-        return marks
+    def _marks(self, row: str, column: str, texts: Sequence[str]) -> Sequence[str]:
+        if self.doubted:
+            return [DOUBTED if column in self.doubted.get(row, ()) else ""] * len(texts)
+        if not texts or not (self.members or self.truths):
+            return [""] * len(texts)
+        truths = self.truths or ["member" if row in self.members else "non_member"] * len(texts)
+        return [mark(number(text) < ALPHA, truth, self.claim) for text, truth in zip(texts, truths, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +88,8 @@ class DeclaredReport(Report):
         folder: Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers
             the name alone.
         methods: Whose results it is about, all others are left out.
-        tables, figures: Name -> fields of `Table` or `Plot`; `sweep` is the name where it is not given. In the order in
-            which they stand in their sections.
+        tables, figures: Name -> fields of `TableSpec` or `Plot`, in the order in which they stand in their sections;
+            `sweep` is the name where it is not given.
         published: Key of a table of published.txt -> fields of `Printed`.
         made_by: Section -> keys of the sweeps that fill it, where not its own.
         glance: Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of
@@ -122,16 +122,16 @@ class DeclaredReport(Report):
         raise ValueError(f"report.folder: there is no {SECTIONS} in {self.folder}.")
 
     @cached_property
-    def all_tables(self) -> list[Table]:
-        known = published_tables(self.path / PUBLISHED)
+    def all_tables(self) -> list[TableSpec]:
+        known = published_tables(self.path / PRINTED_NUMBERS)
 
-        def table(name: str, fields: Mapping[str, Any]) -> Table:
+        def table(name: str, fields: Mapping[str, Any]) -> TableSpec:
             keys = fields.get("published", [])
             keys = [keys] if isinstance(keys, str) else keys
             beside = None
             for key in keys:
                 beside = known[key] if beside is None else beside | known[key]
-            return made(Table, f"tables.{name}", {"sweep": name, **fields, "published": beside})
+            return made(TableSpec, f"tables.{name}", {"sweep": name, **fields, "published": beside})
 
         return [table(*item) for item in self.tables.items()]
 
@@ -139,23 +139,23 @@ class DeclaredReport(Report):
     def all_figures(self) -> list[Plot]:
         return [made(Plot, f"figures.{name}", {"sweep": name, **fields}) for name, fields in self.figures.items()]
 
-    def all_parts(self) -> tuple[Part, ...]:
+    def all_parts(self) -> tuple[ReportPart, ...]:
         """As sections.md has them."""
         return tuple(self._part(text) for text in read_sections(self.path / SECTIONS))
 
-    def _part(self, text: SectionText) -> Part:
+    def _part(self, text: SectionText) -> ReportPart:
         ours = [table for table in self.all_tables if (table.section or table.sweep) == text.key]
         plots = [plot for plot in self.all_figures if (plot.section or plot.sweep) == text.key]
         special = self.special.get(text.key)
         is_filled = bool(ours or plots or special)
 
         def fill(scope: Scope) -> Filled:
-            own = special(scope) if special else tables() if ours else Filled(NO_FIGURE)
+            own = special(scope) if special else tables() if ours else figures()
             blocks = chain.from_iterable(table.blocks(scope) for table in ours)
             drawn = tuple(figure for plot in plots if (figure := plot.figure(scope)) is not None)
             return replace(own, blocks=(*blocks, *own.blocks), figures=(*drawn, *own.figures))
 
-        return Part(
+        return ReportPart(
             text.key,
             text.title,
             text.lead,
@@ -168,7 +168,7 @@ class DeclaredReport(Report):
 
     def _printed(self, section: str) -> list[Block]:
         """The paper's own tables of a section: those that a table of it names, and those whose key it is."""
-        known, blocks = published_tables(self.path / PUBLISHED), []
+        known, blocks = published_tables(self.path / PRINTED_NUMBERS), []
         for key, fields in self.published.items():
             name = fields.get("section", key)
             if name == section:
@@ -181,7 +181,7 @@ class DeclaredReport(Report):
         if not self.glance:
             return None
 
-        def cells(scope: Scope) -> Iterable[Cell]:
+        def cells(scope: Scope) -> Iterable[TableCell]:
             for column in self.glance.values():
                 of = chosen(scope.runs, column["of"], scope)
                 if "cell" in column:
@@ -203,5 +203,5 @@ def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
     return kind(**fields)
 
 
-def _is_required(one: Any) -> bool:
-    return bool(one.default is MISSING and one.default_factory is MISSING)
+def _is_required(item: Any) -> bool:
+    return bool(item.default is MISSING and item.default_factory is MISSING)

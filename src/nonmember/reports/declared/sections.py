@@ -20,7 +20,7 @@ HEADING = re.compile(r"## (?P<title>.+) \{#(?P<key>[\w.-]+)\}")
 
 @dataclass(frozen=True)
 class SectionText:
-    """Attributes: title, lead, paper, notes: As in `Part`."""
+    """Attributes: title, lead, paper, notes: As in `ReportPart`."""
 
     key: str
     title: str

@@ -13,12 +13,12 @@ from itertools import product
 from typing import Any
 
 from nonmember.reports.core import controls, formats
-from nonmember.reports.core.grid import Block, Cell, Row
-from nonmember.reports.core.published import PublishedTable
+from nonmember.reports.core.grid import Block, TableCell, TableRow
+from nonmember.reports.core.published import PublishedTable, published_number
 from nonmember.reports.core.worlds import Scope, one_target
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen, parts_of
-from nonmember.reports.render.blocks import adjusted, filled, published_number, say_medians, say_missing, say_tests
+from nonmember.reports.render.blocks import adjusted, filled, say_medians, say_missing, say_tests
 from nonmember.results.load import Run
 
 OF_WORLD = ("domain", "target", "reference")
@@ -30,7 +30,7 @@ Names = Mapping[Any, str] | str  # label -> printed name, or a format of the lab
 
 
 @dataclass(frozen=True)
-class Axis:
+class FactAxis:
     """A fact of results along which a table goes.
 
     Attributes:
@@ -48,7 +48,7 @@ class Axis:
     if_several: bool = False
 
     @classmethod
-    def read(cls, text: str, names: Mapping[str, Names]) -> Axis:
+    def read(cls, text: str, names: Mapping[str, Names]) -> FactAxis:
         """`domain`; `target?`, those with results; `target??`, also left out of names where it is one."""
         fact = text.rstrip("?")
         return cls(fact, names.get(fact), text.endswith("?"), text.endswith("??"))
@@ -94,11 +94,11 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSpec:
     """A row for each combination of the facts `rows`, a column for each label of the fact `columns`.
 
     Attributes:
-        rows: Facts, see `Axis.read`.
+        rows: Facts, see `FactAxis.read`.
         columns: A fact; or name -> cell, where columns are different numbers, and rows without results are left out.
         cell: What stands in a cell, see `cells`.
         numbers: What the numbers of a cell are.
@@ -149,7 +149,7 @@ class Table:
         """None where no result fills any cell."""
         runs, world = self.runs(scope), scope.world
         columns = self._columns(scope, runs)
-        rows = tuple(self._row(scope, name, here, columns) for name, here in self.groups(scope, runs).items())
+        rows = tuple(self._row(scope, name, group, columns) for name, group in self.groups(scope, runs).items())
         tested, family = self._adjusted(rows, tuple(columns.values()))
         by_domain = self.columns == "domain" and self.has_controls and controls.were_run(scope)
         block = Block(
@@ -176,10 +176,10 @@ class Table:
             found = [part for run in found for part in parts_of(run, self.each)]
         return one_target(scope, found) if self.where.get("target") == "@one" else found
 
-    def axes(self, scope: Scope) -> list[Axis]:
-        return [Axis.read(text, {**scope.names, **self.names}) for text in self.rows]
+    def axes(self, scope: Scope) -> list[FactAxis]:
+        return [FactAxis.read(text, {**scope.names, **self.names}) for text in self.rows]
 
-    def labels(self, axis: Axis, scope: Scope, runs: Sequence[Run]) -> dict[Any, str]:
+    def labels(self, axis: FactAxis, scope: Scope, runs: Sequence[Run]) -> dict[Any, str]:
         fixed = self.where.get(axis.fact)
         if isinstance(fixed, str) and fixed.startswith("@"):
             fixed = getattr(scope.world, fixed[1:], None)
@@ -193,13 +193,13 @@ class Table:
         groups: dict[str, list[Run]] = {}
         for combination in product(*labels):
             names = [some[label] for some, label, shown in zip(labels, combination, is_shown, strict=True) if shown]
-            here = [
+            found = [
                 run
                 for run in runs
                 if all(run.get(axis.of) == label for axis, label in zip(axes, combination, strict=True))
             ]
-            if here or isinstance(self.columns, str):
-                groups[self.joined.format(*names) if self.joined else ", ".join(names)] = here
+            if found or isinstance(self.columns, str):
+                groups[self.joined.format(*names) if self.joined else ", ".join(names)] = found
         return groups
 
     def _columns(self, scope: Scope, runs: Sequence[Run]) -> dict[Any, str]:
@@ -207,9 +207,9 @@ class Table:
             return {name: name for name in self.columns}
         return self.labels(self.across(scope), scope, runs)
 
-    def across(self, scope: Scope) -> Axis:
+    def across(self, scope: Scope) -> FactAxis:
         assert isinstance(self.columns, str)
-        return Axis.read(self.columns, {**scope.names, **self.names})
+        return FactAxis.read(self.columns, {**scope.names, **self.names})
 
     # --------------------------------------------------------------------------------------------- its cells
 
@@ -222,38 +222,40 @@ class Table:
     @property
     def head(self) -> str:
         """What its rows are."""
-        return self.corner or ", ".join(Axis.read(text, {}).corner for text in self.rows)
+        return self.corner or ", ".join(FactAxis.read(text, {}).corner for text in self.rows)
 
     @property
     def template(self) -> str:
         """How the numbers of a cell stand together."""
         return self.templates[""].template if isinstance(self.columns, str) else "{}"
 
-    def _adjusted(self, rows: Sequence[Row], columns: Sequence[str]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def _adjusted(
+        self, rows: Sequence[TableRow], columns: Sequence[str]
+    ) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
         """The rows with adjusted p-values, and their p-values alone."""
         at = [index for index, name in enumerate(columns) if self.is_family and self._template(name).is_tested]
-        family = adjusted([Row(row.name, tuple(row.cells[index] for index in at)) for row in rows])
+        family = adjusted([TableRow(row.name, tuple(row.cells[index] for index in at)) for row in rows])
 
-        def with_p(row: Row, p_values: Row) -> Row:
+        def with_p(row: TableRow, p_values: TableRow) -> TableRow:
             found = dict(zip(at, p_values.cells, strict=True))
-            return Row(row.name, tuple(found.get(index, cell) for index, cell in enumerate(row.cells)))
+            return TableRow(row.name, tuple(found.get(index, cell) for index, cell in enumerate(row.cells)))
 
         return tuple(map(with_p, rows, family)), family
 
     def _template(self, column: str) -> CellTemplate:
         return self.templates[column if column in self.templates else ""]
 
-    def _row(self, scope: Scope, name: str, runs: Sequence[Run], columns: Mapping[Any, str]) -> Row:
-        def cell(label: Any, column: str) -> Cell:
-            here = runs
+    def _row(self, scope: Scope, name: str, runs: Sequence[Run], columns: Mapping[Any, str]) -> TableRow:
+        def cell(label: Any, column: str) -> TableCell:
+            found = runs
             if isinstance(self.columns, str):
                 across = self.across(scope).of
-                here = [run for run in runs if run.get(across) == label]
+                found = [run for run in runs if run.get(across) == label]
             template = self._template(column)
             beside = self.published.get(name, column) if self.published and scope.world.published else ()
-            return Cell(template.numbers(here, scope), tuple(map(published_number, beside)), template.template)
+            return TableCell(template.numbers(found, scope), tuple(map(published_number, beside)), template.template)
 
-        return Row(name, tuple(cell(*column) for column in columns.items()))
+        return TableRow(name, tuple(cell(*column) for column in columns.items()))
 
     # ----------------------------------------------------------------------------------------- what is said
 

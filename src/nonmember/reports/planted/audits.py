@@ -11,7 +11,7 @@ import numpy as np
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, Cell, Number, dash
+from nonmember.reports.core.grid import FALSE, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
@@ -146,33 +146,33 @@ def holds(run: Run, dose: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Group:
+class AuditGroup:
     """Audits of one kind, of which each method makes a cell."""
 
     runs: Sequence[Run]
     world: str
 
-    def where(self, *conditions: Callable[[Run], bool]) -> Group:
-        return Group([run for run in self.runs if all(is_so(run) for is_so in conditions)], self.world)
+    def where(self, *conditions: Callable[[Run], bool]) -> AuditGroup:
+        return AuditGroup([run for run in self.runs if all(is_so(run) for is_so in conditions)], self.world)
 
-    def count(self) -> Cell:
+    def count(self) -> TableCell:
         return number_cell(str(len(self.runs)), len(self.runs), self.world, self.runs)
 
-    def rate(self, decides: Callable[[Run], bool], mark: str = "") -> Cell:
-        """How many were decided so, with the interval of the share by sets and models; marked where any was."""
-        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, mark)
+    def rate(self, decides: Callable[[Run], bool], is_false: bool = False) -> TableCell:
+        """How many were decided so, with the interval of the share by sets and models."""
+        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, is_false)
 
-    def verdict(self, decides: Callable[[Run], bool], dose: int) -> Cell:
+    def verdict(self, decides: Callable[[Run], bool], dose: int) -> TableCell:
         """`cleared` or `found`, marked where it is false of targets that read so often."""
-        return self.rate(decides, FALSE if (dose > 0) is (decides is cleared) else "")
+        return self.rate(decides, (dose > 0) is (decides is cleared))
 
-    def median(self, value: Callable[[Run], float | None]) -> Cell:
+    def median(self, value: Callable[[Run], float | None]) -> TableCell:
         """In readings."""
         values = [found for run in self.runs if (found := value(run)) is not None]
         return median_cell(values, self.runs, self.world)
 
 
-def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str = "") -> Cell:
+def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, is_false: bool = False) -> TableCell:
     if not runs:
         return no_rate(world)
     share = clustered_share(
@@ -183,14 +183,14 @@ def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str =
         num_resamples=NUM_RESAMPLES,
         rng=np.random.default_rng(SEED),
     )
-    return share_cell(share, runs, world, mark)
+    return share_cell(share, runs, world, is_false)
 
 
-def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, mark: str = "") -> Cell:
+def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, is_false: bool = False) -> TableCell:
     """A share of these audits with its interval; the exact one is said beside it."""
     low, high = map(percent, share.exact)
     note = f"{percent(share.share)}; were audits independent: {low} to {high}; {share.num_clusters} sets"
-    return rate_of(round(share.share * len(runs)), len(runs), share.interval, world, runs, mark, note)
+    return rate_of(round(share.share * len(runs)), len(runs), share.interval, world, runs, is_false, note)
 
 
 def rate_of(
@@ -199,38 +199,38 @@ def rate_of(
     interval: Iterable[float | None],
     world: str,
     runs: Sequence[Run] = (),
-    mark: str = "",
+    is_false: bool = False,
     note: str = "",
     digits: int = 1,
-) -> Cell:
-    """`count of of [low, high]`, marked where something was counted."""
+) -> TableCell:
+    """`count of of [low, high]`, marked where anything was counted that is false."""
     anchors = tuple(run.anchor for run in runs)
-    ends = (dash(world) if end is None else Number(percent(end, digits), end, world, anchors) for end in interval)
-    first = Number(str(count), float(count), world, anchors, mark=mark if count else "", note=note)
-    return Cell((first, Number(str(of), float(of), world, anchors), *ends), (), RATE)
+    ends = (dash(world) if end is None else Numeral(percent(end, digits), end, world, anchors) for end in interval)
+    first = Numeral(str(count), float(count), world, anchors, mark=FALSE if is_false and count else "", note=note)
+    return TableCell((first, Numeral(str(of), float(of), world, anchors), *ends), (), RATE)
 
 
-def no_rate(world: str) -> Cell:
-    return Cell(tuple(dash(world) for _ in QUANTITIES), (), RATE)
+def no_rate(world: str) -> TableCell:
+    return TableCell(tuple(dash(world) for _ in QUANTITIES), (), RATE)
 
 
 def percent(share: float, digits: int = 1) -> str:
     return f"{share:.{digits}%}"
 
 
-def median_cell(values: Sequence[float], runs: Sequence[Run], world: str) -> Cell:
+def median_cell(values: Sequence[float], runs: Sequence[Run], world: str) -> TableCell:
     """In readings; `none` where it is not finite."""
     if not values:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     middle = statistics.median(values)
     if not math.isfinite(middle):
         return number_cell("none", None, world, runs)
     return number_cell(formats.decimals(middle, 2), middle, world, runs)
 
 
-def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] = (), mark: str = "") -> Cell:
-    number = Number(text, None if value is None else float(value), world, tuple(run.anchor for run in runs), mark=mark)
-    return Cell((number,))
+def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] = (), mark: str = "") -> TableCell:
+    number = Numeral(text, None if value is None else float(value), world, tuple(run.anchor for run in runs), mark=mark)
+    return TableCell((number,))
 
 
 # ------------------------------------------------------------------------------------------- other methods
@@ -239,7 +239,7 @@ SIGNS = {"prism": -1, "llm_di": -1}  # of a method's statistic, for higher to me
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditEntry:
     """What a method says of an audit.
 
     Attributes:
@@ -258,7 +258,7 @@ class Entry:
         return self.run.question.corpus
 
 
-def told_apart(positives: Sequence[Entry], negatives: Sequence[Entry], error: float) -> ClusteredShare | None:
+def told_apart(positives: Sequence[AuditEntry], negatives: Sequence[AuditEntry], error: float) -> ClusteredShare | None:
     """How many of the positives lie above all but a share `error` of the negatives. With fewer negatives than one over
     the error, above all of them."""
     every = [*positives, *negatives]

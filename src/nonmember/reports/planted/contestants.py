@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nonmember import scores
-from nonmember.advice.contestants import CONTESTANTS, Cost
-from nonmember.advice.contestants import Contestant as Advised
+from nonmember.advice.contestants import CONTESTANTS, Contestant, Cost
 from nonmember.advice.situation import Situation
 from nonmember.methods import method_named
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import Access, Input, Requirements
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.planted.audits import SIGNS, Entry, dose_of, question_of, told_apart
+from nonmember.reports.planted.audits import SIGNS, AuditEntry, dose_of, question_of, told_apart
 from nonmember.results.load import Run
 from nonmember.scores import Score
 from nonmember.stats.clusters import ClusteredShare
@@ -95,8 +94,8 @@ BESIDE = {  # of a result of `levels` -> what stands beside the score
 SHORT = {REFERENCE: "reference", HELDOUT: "held-out"}
 
 
-def name_of_score(single: SingleScore, told: str) -> str:
-    less = " and ".join(SHORT[item] for item in BESIDE[told])
+def name_of_score(single: SingleScore, key: str) -> str:
+    less = " and ".join(SHORT[item] for item in BESIDE[key])
     return f"{single.name} less {less}" if less else single.name
 
 
@@ -124,7 +123,7 @@ def situation_of(documents: int) -> Situation:
     return Situation(access="weights", documents=documents, tokens=TOKENS)
 
 
-def needs_of(contestant: Advised, situation: Situation) -> Needs:
+def needs_of(contestant: Contestant, situation: Situation) -> Needs:
     return _needs(contestant.requirements, contestant.says, situation)
 
 
@@ -146,20 +145,20 @@ def _needs_of_method(method: str, situation: Situation) -> Needs:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class ArenaContestant:
     """name: as printed.   method: as results call it.   is_score: one of several that an audit tells."""
 
     name: str
     method: str
     needs: Needs
-    entries: tuple[Entry, ...] = field(repr=False)
+    entries: tuple[AuditEntry, ...] = field(repr=False)
     is_score: bool = False
 
     @property
     def runs(self) -> tuple[Run, ...]:
         return tuple({item.run.path: item.run for item in self.entries}.values())
 
-    def of(self, doses: Iterable[int], kind: str | None = None) -> list[Entry]:
+    def of(self, doses: Iterable[int], kind: str | None = None) -> list[AuditEntry]:
         """On sets (of a kind) that were read so often."""
         wanted = set(doses)
         return [item for item in self.entries if item.dose in wanted and kind in (None, item.run.domain)]
@@ -172,12 +171,12 @@ class Contestant:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What its verdicts may speak for, by its class or by what some result says; scores have none."""
-        said = {run.verdict.decision for run in self.runs}
+        decisions = {run.verdict.decision for run in self.runs}
         own = method_named(self.method).claim
-        if said == {"score_only"}:
+        if decisions == {"score_only"}:
             return ()
         return tuple(
-            claim for claim in ("non_membership", "membership") if claim == own or f"evidence_of_{claim}" in said
+            claim for claim in ("non_membership", "membership") if claim == own or f"evidence_of_{claim}" in decisions
         )
 
     @property
@@ -188,7 +187,7 @@ class Contestant:
         return statistics.median(found) if found else None
 
 
-def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tuple[Contestant, ...]:
+def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tuple[ArenaContestant, ...]:
     """In printed order, those that have results on the arena's questions; single scores last.
 
     Args:
@@ -210,13 +209,13 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
         needs = _needs_of_method(method, situation)
         if tested is not None:
             needs = replace(needs, access=ACCESS[tested.score.requirements.access])
-        entered.append(Contestant(name, method, needs, entries))
+        entered.append(ArenaContestant(name, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
-        for told, beside in BESIDE.items():
+        for less, beside in BESIDE.items():
             needs = _needs(single.score.requirements, (), situation, beside)
-            entries = _entries(values_of(levels, told, score), asked)
-            entered.append(Contestant(name_of_score(single, told), LEVELS, needs, entries, is_score=True))
+            entries = _entries(values_of(levels, less, score), asked)
+            entered.append(ArenaContestant(name_of_score(single, less), LEVELS, needs, entries, is_score=True))
     return tuple(item for item in entered if item.entries)
 
 
@@ -231,9 +230,9 @@ def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleSco
             yield method, score, name if score is None else f"{name}, {score.name}", of_test
 
 
-def values_of(levels: Sequence[Run], told: str, score: str) -> list[tuple[Run, float | None]]:
+def values_of(levels: Sequence[Run], key: str, score: str) -> list[tuple[Run, float | None]]:
     """The numbers of a single score in results of `levels`."""
-    return [(run, run.statistics.details.get(told, {}).get(score)) for run in levels]
+    return [(run, run.statistics.details.get(key, {}).get(score)) for run in levels]
 
 
 def sign_of(method: str) -> int:
@@ -243,20 +242,20 @@ def sign_of(method: str) -> int:
 
 def _entries(
     values: Iterable[tuple[Run, float | None]], asked: Mapping[tuple[str, str], int], sign: int = 1
-) -> tuple[Entry, ...]:
+) -> tuple[AuditEntry, ...]:
     """Each question once. What reads no model answers alike for every target of a set."""
-    answered: dict[tuple[str, str], Entry] = {}
+    answered: dict[tuple[str, str], AuditEntry] = {}
     for run, value in values:
         if value is None or not math.isfinite(value):
             continue
         has_target, corpus = run.question.target is not None, run.question.corpus
         for question in [question_of(run)] if has_target else [item for item in asked if item[1] == corpus]:
             if question in asked:
-                answered.setdefault(question, Entry(run, sign * value, asked[question], question[0]))
+                answered.setdefault(question, AuditEntry(run, sign * value, asked[question], question[0]))
     return tuple(answered.values())
 
 
-def doses(entered: Sequence[Contestant]) -> list[int]:
+def doses(entered: Sequence[ArenaContestant]) -> list[int]:
     """Planted, but none, ascending."""
     return sorted({entry.dose for item in entered for entry in item.entries if entry.dose})
 
@@ -267,7 +266,7 @@ def numbers(scope: Scope) -> list[int]:
     return sorted(item for item in found if isinstance(item, int))
 
 
-def shown(entered: Sequence[Contestant]) -> list[Contestant]:
+def shown(entered: Sequence[ArenaContestant]) -> list[ArenaContestant]:
     """Those of which figures have a line: each method, by the first of its scores, and Min-K%++ by itself."""
     first = {item.method: item for item in reversed(entered) if not item.is_score}
     plain = SCORES["minkpp(0.2)"].name

@@ -12,7 +12,7 @@ import numpy as np
 from nonmember.checks import require_number
 from nonmember.records import FloatArray
 from nonmember.reports.core.documents import read_values
-from nonmember.reports.planted.rereading import Measured, measured, measured_on, panel_between, panel_shape
+from nonmember.reports.planted.rereading import MeasuredFeatures, measured, measured_on, panel_between, panel_shape
 from nonmember.results.load import Run, load_runs
 from nonmember.stats.dose_curve import dose_curve
 from nonmember.stats.planning import DosePilot, scale_by_documents
@@ -120,7 +120,7 @@ def _scales(run: Run, covariance: FloatArray) -> Iterator[tuple[int, float]]:
             yield number, float(np.mean([_scale(item, covariance) for item in pieces if item is not None]))
 
 
-def _scale(of: Measured, covariance: FloatArray) -> float:
+def _scale(of: MeasuredFeatures, covariance: FloatArray) -> float:
     return float(dose_curve(of.of(list(of.target)), covariance).covariance[0, 0] / covariance[0, 0])
 
 

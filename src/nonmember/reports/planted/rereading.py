@@ -23,7 +23,7 @@ Features = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFeatures:
     """What was measured of an audit's models. target: its features.   controls: of each its dose, what it read of
     related text, and its features."""
 
@@ -36,7 +36,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Reread:
+class RereadAudit:
     """reading: what the meter says now.   alpha: the level of the audit."""
 
     run: Run
@@ -57,7 +57,7 @@ class Reread:
         return math.inf if self.reading.cleared_dose is None else self.reading.cleared_dose
 
 
-def measured(run: Run) -> Measured | None:
+def measured(run: Run) -> MeasuredFeatures | None:
     """As the result holds it; None where a feature is missing."""
     details = run.statistics.details
     target, controls = details.get("features"), details.get("controls")
@@ -66,12 +66,13 @@ def measured(run: Run) -> Measured | None:
     every = [target, *(item["features"] for item in controls)]
     if any(number_in(item, name) is None for item in every for name in target):
         return None
-    return Measured(target, [(float(item["dose"]), float(item["related"]), item["features"]) for item in controls])
+    of_controls = [(float(item["dose"]), float(item["related"]), item["features"]) for item in controls]
+    return MeasuredFeatures(target, of_controls)
 
 
 def read_again(
-    run: Run, of: Measured, names: Sequence[str], shape: FloatArray | None, between: Between | None = None
-) -> Reread | None:
+    run: Run, of: MeasuredFeatures, names: Sequence[str], shape: FloatArray | None, between: Between | None = None
+) -> RereadAudit | None:
     """With these features. shape: of their errors; None: the controls' own. None where the controls allow no curve."""
     alpha, settings = run.question.alpha, run.question.settings
     exclude, exceed = number_in(settings, "exclude"), number_in(settings, "exceed")
@@ -82,7 +83,7 @@ def read_again(
         )
     except (ValueError, np.linalg.LinAlgError):
         return None
-    return Reread(run, reading, alpha)
+    return RereadAudit(run, reading, alpha)
 
 
 # ------------------------------------------------------------------------------------------- other features
@@ -124,7 +125,7 @@ def pooled(runs: Iterable[Run], names: Sequence[str]) -> Pooled:
 # ------------------------------------------------------------------------------------------ fewer documents
 
 
-def measured_on(run: Run, values: DocumentValues, num_documents: int, skip: int = 0) -> Measured | None:
+def measured_on(run: Run, values: DocumentValues, num_documents: int, skip: int = 0) -> MeasuredFeatures | None:
     """The features on so many documents of the set after the first `skip`, in the order of the SHA-256 of their ids;
     the third text whole. None where the set is smaller, or where the scores do not give the features that the result
     holds."""
@@ -145,7 +146,7 @@ def measured_on(run: Run, values: DocumentValues, num_documents: int, skip: int 
 
     controls: Any = run.statistics.details["controls"]
     of_controls = [(float(item["dose"]), float(item["related"]), features(item["role"])) for item in controls]
-    return Measured(features(TARGET), of_controls)
+    return MeasuredFeatures(features(TARGET), of_controls)
 
 
 def _quantities(run: Run) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import (
     CLUSTERED,
     QUANTITIES,
-    Group,
+    AuditGroup,
     cleared,
     found,
     named,
@@ -23,7 +23,7 @@ from nonmember.reports.planted.contestants import (
     LEVELS,
     SCORES,
     SIZES,
-    Contestant,
+    ArenaContestant,
     contestants,
     doses,
     name_of_score,
@@ -50,7 +50,7 @@ EQUAL = (
 AT_A_GLANCE = ("contestants", "audits")
 
 
-def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     entered = contestants(scope)
     for number in (len(entered), len({run.path for item in entered for run in item.runs})):
         yield number_cell(str(number), number, scope.world.name)
@@ -59,7 +59,7 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
 # --------------------------------------------------------------------------------------------- equal errors
 
 
-def by_name(entered: Sequence[Contestant]) -> dict[str, Contestant]:
+def by_name(entered: Sequence[ArenaContestant]) -> dict[str, ArenaContestant]:
     return {item.name: item for item in entered}
 
 
@@ -67,20 +67,22 @@ def columns_of(every: Sequence[int]) -> dict[str, int]:
     return {named(dose): dose for dose in every}
 
 
-def found_cell(one: Contestant, of: Sequence[int], error: float, world: str, kind: str | None = None) -> Cell:
-    share = one.found(of, error, kind)
-    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in one.of(of, kind)], world)
+def found_cell(
+    item: ArenaContestant, of: Sequence[int], error: float, world: str, kind: str | None = None
+) -> TableCell:
+    share = item.found(of, error, kind)
+    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in item.of(of, kind)], world)
 
 
-def fewer_unread(entered: Sequence[Contestant]) -> str:
+def fewer_unread(entered: Sequence[ArenaContestant]) -> str:
     """Who was put to fewer unread sets than others, so that less is asked of it; empty where nobody was."""
     number = {item.name: len(item.of([0])) for item in entered}
     most = max(number.values(), default=0)
     few = [f"{name} ({unread})" for name, unread in number.items() if unread < most]
     if not few:
         return ""
-    told = formats.listed(few)
-    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {told}."
+    names = formats.listed(few)
+    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {names}."
 
 
 def power(scope: Scope, error: float) -> Block | None:
@@ -118,9 +120,9 @@ def verdicts(scope: Scope) -> list[Block | None]:
         for name, row in _claims(contestants(scope, SIZES, number)).items()
     }
 
-    def cell(row: tuple[Contestant, Callable[[Run], bool]], dose: int) -> Cell:
+    def cell(row: tuple[ArenaContestant, Callable[[Run], bool]], dose: int) -> TableCell:
         item, decides = row
-        return Group([entry.run for entry in item.of([dose])], world).verdict(decides, dose)
+        return AuditGroup([entry.run for entry in item.of([dose])], world).verdict(decides, dose)
 
     return [
         cross_table(key, world, title + more, corner, rows, columns, QUANTITIES, (note, CLUSTERED), cell)
@@ -131,9 +133,9 @@ def verdicts(scope: Scope) -> list[Block | None]:
     ]
 
 
-def _claims(entered: Sequence[Contestant]) -> dict[str, tuple[Contestant, Callable[[Run], bool]]]:
-    told = ((item, *DECIDES[claim]) for item in entered for claim in item.claims)
-    return {f"{item.name}: {said}": (item, decides) for item, said, decides in told}
+def _claims(entered: Sequence[ArenaContestant]) -> dict[str, tuple[ArenaContestant, Callable[[Run], bool]]]:
+    claims = ((item, *DECIDES[claim]) for item in entered for claim in item.claims)
+    return {f"{item.name}: {verdict}": (item, decides) for item, verdict, decides in claims}
 
 
 # ------------------------------------------------------------------------------------------------ statistics
@@ -161,23 +163,23 @@ def compared(
     }
     levels = select(runs, method=LEVELS)
     for score, single in SCORES.items():
-        for told in beside:
-            values = values_of(levels, told, score)
-            rows[name_of_score(single, told)] = [(run, value) for run, value in values if value is not None]
+        for less in beside:
+            values = values_of(levels, less, score)
+            rows[name_of_score(single, less)] = [(run, value) for run, value in values if value is not None]
 
-    def cell(values: Sequence[tuple[Run, float]], is_in: Callable[[Run], bool]) -> Cell:
-        here = [(run, value) for run, value in values if is_in(run)]
-        return spread([value for _, value in here], tuple(run.anchor for run, _ in here), scope.world.name)
+    def cell(values: Sequence[tuple[Run, float]], is_in: Callable[[Run], bool]) -> TableCell:
+        in_column = [(run, value) for run, value in values if is_in(run)]
+        return spread([value for _, value in in_column], tuple(run.anchor for run, _ in in_column), scope.world.name)
 
     filled = {name: values for name, values in rows.items() if values}
     quantities = ("value", "lowest", "highest")
     return cross_table(key, scope.world.name, title, corner, filled, columns, quantities, notes, cell)
 
 
-def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> Cell:
+def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> TableCell:
     """Mean, lowest and highest; of one value that alone."""
     if not values:
-        return Cell((dash(world),))
+        return TableCell((dash(world),))
     ends = (sum(values) / len(values), min(values), max(values)) if len(values) > 1 else tuple(values)
-    numbers = tuple(Number(formats.signed(item), item, world, anchors) for item in ends)
-    return Cell(numbers, (), RANGE if len(values) > 1 else "{}")
+    numbers = tuple(Numeral(formats.signed(item), item, world, anchors) for item in ends)
+    return TableCell(numbers, (), RANGE if len(values) > 1 else "{}")

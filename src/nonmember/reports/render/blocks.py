@@ -1,4 +1,4 @@
-"""From a rule for one cell to a block: rows, published numbers, Holm's adjustment, and what must be said under it."""
+"""From a rule for one cell to a block: rows, Holm's adjustment, and what must be said under it."""
 
 from __future__ import annotations
 
@@ -7,63 +7,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
-from nonmember.reports.core.published import PublishedTable
-from nonmember.reports.core.published import number as value_of
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.worlds import Scope
 from nonmember.stats.multiplicity import holm
 
-MakeCell = Callable[[str, str], tuple[Number, ...]]
-Truth = Callable[[str, str], tuple[str, ...]]
 LISTED_MISSING = 12
 OfRow = TypeVar("OfRow")
 OfColumn = TypeVar("OfColumn")
-
-
-def rows_of(
-    rows: Mapping[str, str],
-    columns: Mapping[str, str],
-    make: MakeCell,
-    template: str,
-    beside: PublishedTable | None = None,
-) -> tuple[Row, ...]:
-    """rows, columns: key -> printed name. beside: published numbers, found by printed names."""
-
-    def cell(row: str, column: str) -> Cell:
-        texts = beside.get(rows[row], columns[column]) if beside else ()
-        return Cell(make(row, column), tuple(published_number(text) for text in texts), template)
-
-    return tuple(Row(name, tuple(cell(row, column) for column in columns)) for row, name in rows.items())
-
-
-def published_number(text: str, mark: str = "") -> Number:
-    """As printed, with the digits of the paper."""
-    text, mark = (text.rstrip("?"), DOUBTED) if text.endswith("?") else (text, mark)
-    shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
-    return Number(shown, value_of(text), PUBLISHED, mark=mark)
-
-
-def published_block(
-    key: str,
-    title: str,
-    corner: str,
-    table: PublishedTable,
-    quantities: tuple[str, ...],
-    template: str = "{}",
-    marks: Truth | None = None,
-    notes: tuple[str, ...] = (),
-) -> Block:
-    """The paper's own table. marks: (row, column) -> a mark per number."""
-    rows = []
-    for name, cells in table.rows.items():
-        made = []
-        for column in table.columns:
-            texts = cells[column]
-            given = marks(name, column) if marks and texts else ("",) * len(texts)
-            numbers = tuple(published_number(text, item) for text, item in zip(texts, given, strict=True))
-            made.append(Cell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
-        rows.append(Row(name, tuple(made)))
-    return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
 
 
 def filled(block: Block, notes: Iterable[str]) -> Block | None:
@@ -73,13 +23,22 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
     return replace(block, notes=tuple(note for note in notes if note))
 
 
+def of_figure(block: Block | None) -> Block | None:
+    """The numbers that a figure shows: rows without any are left out, medians and what is missing are said."""
+    if block is None:
+        return None
+    rows = tuple(row for row in block.rows if any(not cell.missing for cell in row.cells))
+    shown = replace(block, key="", rows=rows)
+    return filled(shown, [say_medians(rows), say_missing(shown)])
+
+
 def block_of(
     scope: Scope,
     key: str,
     title: str,
     corner: str,
     columns: Iterable[str],
-    rows: Mapping[str, Iterable[Cell]],
+    rows: Mapping[str, Iterable[TableCell]],
     quantities: Sequence[str],
     notes: Iterable[str] = (),
     *,
@@ -88,7 +47,7 @@ def block_of(
     """A table of one world whose cells were computed; None where no result fills any cell.
 
     Args:
-        scope: The world, whose name and title follow on `key` and `title`.
+        scope: The world, whose name and title follow on `key` and `title`; no key: that of the figure it belongs to.
         key, title, corner, columns, quantities: As in `Block`.
         rows: Name -> its cells.
         notes: Said before it is said what is missing.
@@ -96,12 +55,12 @@ def block_of(
     """
     world = scope.world
     block = Block(
-        f"{key}-{formats.slug(world.name)}",
+        f"{key}-{formats.slug(world.name)}" if key else "",
         world.name,
         f"{title}. {world.title}" if title else world.title,
         corner,
         tuple(columns),
-        tuple(Row(name, tuple(cells)) for name, cells in rows.items()),
+        tuple(TableRow(name, tuple(cells)) for name, cells in rows.items()),
         tuple(quantities),
     )
     return filled(block, [*notes, say_missing(block) if dash_is_missing else ""])
@@ -116,24 +75,24 @@ def cross_table(
     columns: Mapping[str, OfColumn],
     quantities: Sequence[str],
     notes: Iterable[str] = (),
-    cell: Callable[[OfRow, OfColumn], Cell] | None = None,
+    cell: Callable[[OfRow, OfColumn], TableCell] | None = None,
 ) -> Block | None:
     """A row and a column for each name; None where no result fills any cell. cell: where columns are not what makes a
     cell of a row."""
 
-    def make(row: Any, column: Any) -> Cell:
+    def make(row: Any, column: Any) -> TableCell:
         return cell(row, column) if cell else column(row)
 
-    made = tuple(Row(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
+    made = tuple(TableRow(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
     return filled(Block(key, world, title, corner, tuple(columns), made, tuple(quantities)), notes)
 
 
-def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
+def adjusted(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     """Holm-adjusted values beside all p-values of ours in these rows, as one family."""
     family = [number.value for number in _ours(rows) if number.value is not None]
     values = iter(holm(family))
 
-    def with_adjusted(number: Number) -> Number:
+    def with_adjusted(number: Numeral) -> Numeral:
         return number if number.value is None else replace(number, adjusted=formats.p_value(next(values)))
 
     return tuple(
@@ -142,7 +101,7 @@ def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
     )
 
 
-def _ours(rows: Sequence[Row]) -> Iterator[Number]:
+def _ours(rows: Sequence[TableRow]) -> Iterator[Numeral]:
     return (number for row in rows for cell in row.cells for number in cell.ours)
 
 
@@ -156,15 +115,15 @@ def say_missing(block: Block) -> str:
         by_row.setdefault(row, []).append(column)
     if len(by_row) == len(block.rows) > 1 and len({tuple(columns) for columns in by_row.values()}) == 1:
         by_row = {"all rows": by_row[block.rows[0].name]}
-    told = "; ".join(
+    listed = "; ".join(
         f"{row}: {'all' if len(columns) == len(block.columns) else ', '.join(columns)}"
         for row, columns in list(by_row.items())[:LISTED_MISSING]
     )
     more = f"; and {len(by_row) - LISTED_MISSING} further rows" if len(by_row) > LISTED_MISSING else ""
-    return f"Missing: {len(missing)} of {block.num_cells} cells ({told}{more})."
+    return f"Missing: {len(missing)} of {block.num_cells} cells ({listed}{more})."
 
 
-def say_tests(rows: Sequence[Row]) -> str:
+def say_tests(rows: Sequence[TableRow]) -> str:
     """How many p-values the table tests, and how they stand against the truth."""
     numbers = [number for number in _ours(rows) if number.value is not None]
     if not numbers:
@@ -177,7 +136,7 @@ def say_tests(rows: Sequence[Row]) -> str:
     return f"{text}, {invalid} invalid {INVALID}." if invalid else f"{text}."
 
 
-def say_medians(rows: Sequence[Row]) -> str:
+def say_medians(rows: Sequence[TableRow]) -> str:
     """How many cells rest on several results."""
     several = [number for number in _ours(rows) if number.note.startswith("median")]
     if not several:

@@ -9,7 +9,8 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib
@@ -19,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Figure, Row
+from nonmember.reports.core.grid import Block, Figure, TableRow
 from nonmember.reports.core.worlds import World
 
 # Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
@@ -64,14 +65,19 @@ def figure_of(
     world: World,
     title: str,
     alt: str,
-    block: Block,
+    block: Block | None,
     size: tuple[float, float],
     paint: Callable[[Canvas], None],
-) -> Figure:
-    """Drawn, with the table of its numbers."""
+    read: Mapping[str, str] = MappingProxyType({}),
+) -> Figure | None:
+    """Drawn, with the table of its numbers, whose key follows from the figure's where it has none; None without them.
+    read: as of `Figure`."""
+    if block is None:
+        return None
     name = f"{key}-{formats.slug(world.name)}"
     svg, png = draw(name, *size, paint)
-    return Figure(name, world.name, f"{title}, {world.title}", alt, svg, png, block)
+    numbers = replace(block, key=block.key or f"numbers-{name}")
+    return Figure(name, world.name, f"{title}, {world.title}", alt, svg, png, numbers, read)
 
 
 def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]) -> tuple[str, bytes]:
@@ -124,7 +130,7 @@ def panels(canvas: Canvas, titles: Sequence[str], *, sharey: bool = True) -> Ite
 
 def size_of_panels(number: int, height: float = PANEL_HEIGHT) -> tuple[float, float]:
     """Width and height in inches; one panel alone is wider."""
-    if number == 1:
+    if number < 2:
         return 5.2, max(3.1, height)
     columns = min(PANELS_IN_ROW, number)
     return PANEL_WIDTH * columns, height * -(-number // columns) + 0.55
@@ -145,14 +151,14 @@ def legend_below(canvas: Canvas, axis: Axes, columns: int = 4) -> None:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A row of numbers as a line: x, and at each x the value with the ends of its bar (NaN: no bar)."""
 
     name: str
     points: tuple[tuple[float, float, float, float], ...]
 
 
-def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
+def lines_of(block: Block, xs: Iterable[float]) -> dict[str, PlotLine]:
     """The rows of a block as lines, by name; cells hold a value, or a value with two ends."""
     xs, lines = list(xs), {}
     for row in block.rows:
@@ -160,14 +166,14 @@ def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
         for x, cell in zip(xs, row.cells, strict=True):
             values = [math.nan if item.value is None else item.value for item in cell.ours]
             points.append((float(x), values[0], *(values[1:3] if len(values) > 2 else (math.nan, math.nan))))
-        lines[row.name] = Line(row.name, tuple(points))
+        lines[row.name] = PlotLine(row.name, tuple(points))
     return lines
 
 
 Share = tuple[float, float, float, float]  # x, the share, and the ends of its interval
 
 
-def shares_of(row: Row, xs: Iterable[float]) -> list[Share]:
+def shares_of(row: TableRow, xs: Iterable[float]) -> list[Share]:
     """Of cells `k of n [low, high]`, those that have a number."""
     points = []
     for x, cell in zip(xs, row.cells, strict=True):
@@ -217,24 +223,24 @@ def log_axis(axis: Axes, xs: Sequence[float], labels: Sequence[str]) -> None:
     axis.set_xticklabels(labels)
 
 
-def draw_line(axis: Axes, line: Line, place: int, *, band: bool = False) -> None:
-    """A line with its markers, in the colour of its place; with a band between the ends where it has them."""
+def draw_line(axis: Axes, line: PlotLine, index: int, *, band: bool = False) -> None:
+    """A line with its markers, in the colour of its index; with a band between the ends where it has them."""
     points = [point for point in line.points if math.isfinite(point[1])]
     xs, ys = [point[0] for point in points], [point[1] for point in points]
-    axis.plot(xs, ys, marker=MARKERS[place % len(MARKERS)], color=colour(place), label=line.name)
+    axis.plot(xs, ys, marker=MARKERS[index % len(MARKERS)], color=colour(index), label=line.name)
     if band and points and all(math.isfinite(point[2]) for point in points):
         axis.fill_between(
             xs,
             [point[2] for point in points],
             [point[3] for point in points],
-            color=colour(place),
+            color=colour(index),
             alpha=0.13,
             linewidth=0,
         )
 
 
-def colour(place: int) -> str:
-    return COLOURS[place % len(COLOURS)]
+def colour(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
 
 
 # Shrinking SVG: coordinates are rounded, and the style that matplotlib repeats at every marker is written once --------
@@ -274,7 +280,7 @@ def _numbered(svg: str) -> dict[str, str]:
 def _shortened(tag: str, ids: Mapping[str, str]) -> str:
     tag = _ID.sub(lambda item: f' id="{ids[item[1]]}"' if item[1] in ids else "", _UNTURNED.sub("", tag))
     tag = _NAMED.sub(lambda item: f"#{ids.get(item[1], item[1])}", tag)
-    tag = _PLACE.sub(lambda place: _NUMBER.sub(_rounded, place[0]), tag)
+    tag = _PLACE.sub(lambda coordinates: _NUMBER.sub(_rounded, coordinates[0]), tag)
     return _PATH.sub(lambda path: " ".join(_AROUND_LETTERS.sub(r"\1", path[0]).split()), tag)
 
 

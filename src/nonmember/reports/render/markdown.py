@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Document, Figure, Number, Row, Section
+from nonmember.reports.core.grid import PUBLISHED, Block, Figure, Numeral, ReportDocument, Section, TableCell, TableRow
 from nonmember.runtime.terminal import visible
 
 CODE = re.compile(r"(?<!`)`([^`<>\n]+)`(?!`)")
 ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`[]<>#"})
 
 
-def markdown(document: Document, facts: Mapping[str, str]) -> str:
+def markdown(document: ReportDocument, facts: Mapping[str, str]) -> str:
     """The whole report. facts: name -> what, for the head."""
     return "\n".join(line for line in _lines(document, facts)) + "\n"
 
 
-def _lines(document: Document, facts: Mapping[str, str]) -> Iterator[str]:
+def _lines(document: ReportDocument, facts: Mapping[str, str]) -> Iterator[str]:
     yield f"# {escape(document.title)}\n"
     yield f"{escape(document.subtitle)}.\n"
     for name, what in facts.items():
@@ -77,21 +77,21 @@ def _block(block: Block) -> Iterator[str]:
         yield f"{_prose(note)}\n"
 
 
-def _footer(row: Row) -> str:
+def _footer(row: TableRow) -> str:
     return _row([f"*{escape(row.name)}*", *(f"*{cell_text(cell)}*" for cell in row.cells)])
 
 
-def cell_text(cell: Cell) -> str:
+def cell_text(cell: TableCell) -> str:
     """ours (published), each with its marks and its Holm-adjusted value in brackets."""
     text = _numbers(cell, cell.ours)
     return f"{text} ({_numbers(cell, cell.published)})" if cell.published else text
 
 
-def _numbers(cell: Cell, numbers: tuple[Number, ...]) -> str:
+def _numbers(cell: TableCell, numbers: tuple[Numeral, ...]) -> str:
     return "".join(escape(piece) if isinstance(piece, str) else _number(piece) for piece in cell.pieces(numbers))
 
 
-def _number(number: Number) -> str:
+def _number(number: Numeral) -> str:
     adjusted = f" \\[Holm {number.adjusted}\\]" if number.adjusted else ""
     return f"{escape(number.text)}{number.mark}{adjusted}"
 

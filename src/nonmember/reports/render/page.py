@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
-from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
+from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Figure, Numeral, ReportDocument, TableCell
 from nonmember.reports.render.html import beginning, rendered
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.load import Run
@@ -24,7 +24,7 @@ from nonmember.runtime.terminal import visible
 HERE = Path(__file__).parent
 
 
-def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> str:
+def page(document: ReportDocument, runs: Sequence[Run], facts: Mapping[str, str]) -> str:
     """The whole page. facts: name -> what, for the head.   runs: results, for the explorer."""
     script, style = script_of("elements.js", "page.js"), read("page.css")
     axis = axis_of(runs)
@@ -123,7 +123,7 @@ def fact(run: Run, name: str) -> str:
     return run.verdict.decision if name == "verdict" else str(run.get(name) or "unknown")
 
 
-def cell_html(cell: Cell) -> Markup:
+def cell_html(cell: TableCell) -> Markup:
     ours = numbers_html(cell, cell.ours)
     if not cell.published:
         return ours
@@ -132,13 +132,13 @@ def cell_html(cell: Cell) -> Markup:
     )
 
 
-def numbers_html(cell: Cell, numbers: tuple[Number, ...]) -> Markup:
+def numbers_html(cell: TableCell, numbers: tuple[Numeral, ...]) -> Markup:
     return Markup("").join(
         escape(piece) if isinstance(piece, str) else number_html(piece) for piece in cell.pieces(numbers)
     )
 
 
-def number_html(number: Number) -> Markup:
+def number_html(number: Numeral) -> Markup:
     """A link to the result; of several, to all of them together."""
     text: Markup = escape(number.text)
     if number.runs:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nonmember import __version__
 from nonmember.reports.core.formats import listed
-from nonmember.reports.core.grid import PUBLISHED, Block, Document, Number, Row, Section
+from nonmember.reports.core.grid import PUBLISHED, Block, Numeral, ReportDocument, Section, TableRow
 from nonmember.reports.render.manifest import MANIFEST, manifest, written
 from nonmember.reports.render.markdown import markdown
 from nonmember.reports.render.page import page
@@ -23,7 +23,7 @@ FORMATS = ("html", "md", "csv", "svg", "png")
 
 
 def write_report(
-    document: Document,
+    document: ReportDocument,
     collection: Collection,
     folder: Path,
     now: datetime,
@@ -84,7 +84,7 @@ def is_kept(name: str, content: str | bytes, formats: Sequence[str], max_csv_kib
     return suffix in formats and not is_large
 
 
-def facts_of(document: Document, collection: Collection, now: datetime) -> dict[str, str]:
+def facts_of(document: ReportDocument, collection: Collection, now: datetime) -> dict[str, str]:
     """What a reader wants to know first."""
     sweeps = {run.question.sweep for run in collection.runs}
     facts = {
@@ -101,7 +101,7 @@ def facts_of(document: Document, collection: Collection, now: datetime) -> dict[
     return facts
 
 
-def files_of(document: Document, collection: Collection, facts: Mapping[str, str]) -> dict[str, str | bytes]:
+def files_of(document: ReportDocument, collection: Collection, facts: Mapping[str, str]) -> dict[str, str | bytes]:
     """Name -> content."""
     paths = {run.anchor: run.path for run in collection.runs}
     used = {anchor for section in document.sections for anchor in section.used()}
@@ -167,7 +167,7 @@ def _lines(block: Block, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
             yield from _row(block, PUBLISHED if block.world == PUBLISHED else part, row, paths)
 
 
-def _row(block: Block, part: str, row: Row, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
+def _row(block: Block, part: str, row: TableRow, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
     for column, cell in zip(block.columns, row.cells, strict=True):
         for where, numbers in ((part, cell.ours), (PUBLISHED, cell.published)):
             for index, number in enumerate(numbers):
@@ -175,7 +175,7 @@ def _row(block: Block, part: str, row: Row, paths: dict[str, str]) -> Iterator[t
                 yield (block.world, where, row.name, column, quantity, *_number(number, paths))
 
 
-def _number(number: Number, paths: dict[str, str]) -> tuple[str, ...]:
+def _number(number: Numeral, paths: dict[str, str]) -> tuple[str, ...]:
     value = "" if number.value is None else repr(number.value)
     results = " ".join(paths.get(anchor, anchor) for anchor in number.runs)
     return (value, number.text, number.adjusted, number.mark, str(len(number.runs)), number.note, results)
