@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
+from nonmember.config.compose import composed
 from nonmember.config.words import literal, override, with_literal_paths
+from nonmember.corpora.sources.columns import IDS, is_missing
 from nonmember.corpora.sources.conversations import ConversationsInMemory, holds_conversations
 from nonmember.corpora.sources.documents import InMemory, digest_of
-from nonmember.runtime.naming import path_of
+from nonmember.models.kinds import in_memory
+from nonmember.runtime.naming import label_of_path, path_of
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
@@ -60,6 +65,9 @@ class Inputs:
         if not any(word.lstrip("+").partition("=")[0] == key for word in self.overrides):
             self.overrides.append(override(key, value))
 
+    def composed(self, command: str) -> AbstractContextManager[tuple[Any, Path]]:
+        return composed(command, self.overrides, self.replaced)
+
     def provide(self, builder: Builder) -> None:
         for item in self.handing_over:
             item(builder)
@@ -87,9 +95,7 @@ class Inputs:
             self.overrides += [override(f"{place}.{key}", value) for key, value in given.items()]
             return
         model, tokenizer = _model_and_tokenizer(given, argument or place)
-        from nonmember.models.kinds.in_memory import InMemory, content_of
-
-        spec = InMemory(content_of(model, tokenizer), _name(model))
+        spec = in_memory.InMemory(in_memory.content_of(model, tokenizer), _name(model))
         values = {"_target_": "nonmember.models.InMemory", **literal(asdict(spec))}
         self.replaced[place] = values | {"bos": "${oc.select:tokens.bos,auto}"}
         self.handing_over.append(lambda builder: spec.provide(builder, model, tokenizer))
@@ -153,8 +159,6 @@ def _model_and_tokenizer(given: Any, place: str) -> tuple[Any, Any]:
 
 
 def _name(model: Any) -> str:
-    from nonmember.runtime.naming import label_of_path
-
     path = str(getattr(model, "name_or_path", ""))
     return label_of_path(path) if path else type(model).__name__
 
@@ -169,8 +173,6 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
         return _with_index(rows, given.index)
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        from nonmember.corpora.sources.columns import is_missing
-
         rows = list(given)
         if all(isinstance(row, str) or is_missing(row) for row in rows):
             return [{"text": row} for row in rows]
@@ -186,8 +188,6 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
 
 def _with_index(rows: list[dict[str, Any]], index: Iterable[Any]) -> list[Mapping[str, Any]]:
     """The rows, named by the index where it is more than their numbers from 0 and no column names them."""
-    from nonmember.corpora.sources.columns import IDS, is_missing
-
     values = list(index)
     if values == list(range(len(values))) or any(column in row for row in rows[:1] for column in IDS):
         return [*rows]

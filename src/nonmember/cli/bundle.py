@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nonmember.artifacts import Memory
+from nonmember.artifacts.builder import NotHandedOver
 from nonmember.cli.seal import add_key, key_of
+from nonmember.corpora.sources.documents import InMemory, digest_of
+from nonmember.corpora.sources.formats import rows_of
+from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
+from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
+from nonmember.runtime.files import file_hash, json_object
 
 if TYPE_CHECKING:
     from nonmember.evidence.gathering import Choice, Gathered
@@ -73,8 +80,6 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.sigstore:  # before anything is written
-        from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
-
         require_library()
         sys.stderr.write(f"{PUBLISHES}\n")
     if given.crate:  # before anything is written
@@ -110,8 +115,6 @@ def main() -> None:
         from nonmember.evidence.crate import write_crate
 
         write_crate(files, (text for item in audits for text in item.texts.values()), given.crate)
-    from nonmember.runtime.files import file_hash
-
     sys.stdout.write(
         f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
         f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
@@ -131,8 +134,6 @@ def _folders(given: Sequence[Path]) -> list[Path]:
 
 def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
     """Documents as a program handed them over, from a file for each set."""
-    from nonmember.corpora.sources.formats import rows_of
-
     sets = []
     for path in paths:
         sets.append([dict(item.row) for item in rows_of(path, "JSON Lines", split=None)])
@@ -149,16 +150,11 @@ def _gathered(
 ) -> list[Gathered]:
     from omegaconf import OmegaConf
 
-    from nonmember.artifacts import Memory
-    from nonmember.artifacts.builder import NotHandedOver
     from nonmember.config import runs
     from nonmember.config.roots import register
     from nonmember.config.untrusted import check_code
     from nonmember.config.words import literal
-    from nonmember.corpora.sources.documents import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
-    from nonmember.results.outcomes import reason_of
-    from nonmember.runtime.files import json_object
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     register()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from nonmember.config.choices import published_sweeps
 from nonmember.config.roots import register
+from nonmember.runtime.progress import Stage
 
 if TYPE_CHECKING:
     from nonmember.feasibility.memory import Machine
@@ -77,8 +78,6 @@ def checked(
     """
     from hydra.errors import MissingConfigException
     from omegaconf.errors import InterpolationKeyError
-
-    from nonmember.runtime.progress import Stage
 
     with Stage("checking", len(names), "sweeps") as stage:
         for name in names:

@@ -13,6 +13,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nonmember.runtime.quiet import quieten
+from nonmember.runtime.terminal import visible
+
 if TYPE_CHECKING:
     from nonmember.feasibility.memory import Machine
     from nonmember.reports.core.report import Report
@@ -107,8 +110,6 @@ def _shown(titles: Mapping[str, Sequence[str]], overrides: Sequence[str], audits
     from nonmember.config.roots import register
     from nonmember.feasibility.memory import Machine
     from nonmember.results.result import RESULT
-    from nonmember.runtime.quiet import quieten
-    from nonmember.runtime.terminal import visible
 
     register()
     quieten()

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig
 
-if TYPE_CHECKING:
-    from nonmember.advice.contestants import Contestant, Cost
-    from nonmember.artifacts import Builder
-    from nonmember.audits.joined import Part
+from nonmember.advice import advise
+from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Contestant, Cost
+from nonmember.advice.lookup import about_texts, offered
+from nonmember.advice.situation import Situation
+from nonmember.artifacts import Builder
+from nonmember.audits.joined import Part
+from nonmember.config.given import given
+from nonmember.config.runs import cell_of
+from nonmember.config.words import override
+from nonmember.methods import Auto
+from nonmember.records.requirements import Access
+from nonmember.results.result import PARTS
 
 AUTO = ("nonmember.methods.Auto", "nonmember.methods.auto.Auto")
 BLIND = "blind"
@@ -31,8 +39,6 @@ def words_of_part(words: Sequence[str], method: str, more: Sequence[str]) -> lis
 
 def settings_as_words(settings: Mapping[str, Any], place: str = "method") -> Iterator[str]:
     """Nested settings as overrides: {"controls": {"seed": 1}} as method.controls.seed=1."""
-    from nonmember.config.words import override
-
     for key, value in settings.items():
         if isinstance(value, Mapping):
             yield from settings_as_words(value, f"{place}.{key}")
@@ -50,16 +56,6 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
 
     compose: name of a method, further words -> a context with the config of the command (`compose.composed`).
     """
-    from nonmember.advice import advise
-    from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW
-    from nonmember.advice.situation import Situation
-    from nonmember.audits.joined import Part
-    from nonmember.config.given import given
-    from nonmember.config.runs import cell_of
-    from nonmember.methods import Auto
-    from nonmember.records.requirements import Access
-    from nonmember.results.result import PARTS
-
     config, audit = given(config)
     method = audit.method
     assert isinstance(method, Auto)
@@ -97,8 +93,6 @@ def _cost_of(cost: Cost | None) -> tuple[int, int, int]:
 
 def _situation(config: DictConfig, audit: Any, builder: Builder) -> dict[str, Any]:
     """What is there. Bases and stand-ins are taken to be; a method that lacks them is left out with its reason."""
-    from nonmember.advice.lookup import about_texts, offered
-
     heldout = audit.method.heldout if config.data.get("heldout") else "none"
     return {
         **about_texts(builder.get(audit.suspect)),

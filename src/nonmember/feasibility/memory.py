@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from nonmember.feasibility.meta import Shape
 from nonmember.runtime.compute import MIB
+from nonmember.runtime.expectations import EFFICIENCY, memory_of, speed
 
 GIB = 2**30
 ACTIVATIONS, CHECKPOINTED = 34, 2  # bytes a token, layer and unit of width, at 16 bits
@@ -40,8 +41,6 @@ class Machine:
     def here(cls) -> Machine:
         """This one, its arithmetic measured: a large product of matrices, at 16 bits on a GPU."""
         import torch
-
-        from nonmember.runtime.expectations import EFFICIENCY, memory_of, speed
 
         kind, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
         gib, tflops = memory_of(torch.device(kind)) / GIB, speed(kind, None, dtype) / 1e12

@@ -14,7 +14,6 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config import parts, runs
 from nonmember.config.explain import explain
 from nonmember.config.roots import FOLDER_VARIABLE
 from nonmember.runtime.interruption import check
@@ -63,8 +62,11 @@ class Sweep:
         try:
             if _where(config) != _where(self.config):
                 raise ValueError(ANOTHER)
-            cell = runs.cell_of(config, folder)
-            if self._is_dry and parts.is_auto(config):
+            from nonmember.config.parts import is_auto
+            from nonmember.config.runs import cell_of
+
+            cell = cell_of(config, folder)
+            if self._is_dry and is_auto(config):
                 self._see_parts(place, config, cell)
             else:
                 self.plan.see(place, cell)
@@ -75,9 +77,10 @@ class Sweep:
     def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
         """What the parts of method=auto need. An estimate: whether a part runs depends on the results before it."""
         from nonmember.audits.joined import foreseen
+        from nonmember.config.parts import parts_of
 
         assert self.plan is not None
-        found = parts.parts_of(config, cell.folder, composed_again(), self.plan.planner)
+        found = parts_of(config, cell.folder, composed_again(), self.plan.planner)
         self.plan.see_parts(place, foreseen(found, cell.audit.method))
 
     def hands_out(self, launcher: Launcher) -> bool:
@@ -101,9 +104,10 @@ class Sweep:
         self.config, self.name, self._is_dry = config, config.name, config.dry_run
         if not self._is_dry and processes.number_of(self._launcher) > 1:
             processes.start_workers(processes.number_of(self._launcher))
+        from nonmember.config.runs import planner_of
         from nonmember.sweeps.plan import SweepPlan
 
-        planner = runs.planner_of(config, *shared(Path(config.store).absolute()))
+        planner = planner_of(config, *shared(Path(config.store).absolute()))
         self.plan = SweepPlan.by(planner, self._is_dry)
 
 
