@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow.dataset
+import pyarrow.parquet as pq
+
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
 from nonmember.scoring.part_files import open_scores
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pandas as pd
-    import pyarrow.dataset
 
 # The columns of `load_results` and the facts of a finished audit, by the part of the result that has them.
 QUESTION = (
@@ -134,8 +136,6 @@ class FinishedAudit:
 
     def distribution(self) -> npt.NDArray[np.float64] | None:
         """[B] the statistic in each resample, NaN where undefined; None where the method does not resample."""
-        import pyarrow.parquet as pq
-
         path = self.folder / DISTRIBUTION
         return pq.read_table(path)["statistic"].to_numpy() if path.is_file() else None
 

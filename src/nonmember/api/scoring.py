@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.api.inputs import Inputs, Overrides
@@ -17,8 +18,6 @@ from nonmember.scoring.write import write_scores
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
-    import pyarrow.dataset
 
 
 @overload

@@ -41,44 +41,7 @@ EMBEDDINGS_REVEAL = "The bundle holds embeddings of the documents, from which te
 
 def main() -> None:
     """Print what the bundle holds and its hash."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog="nonmember bundle",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("folder", type=Path, nargs="+", help="of one audit or of many; all below it are taken")
-    parser.add_argument("--out", type=Path, required=True, help="the bundle, for example mine.evidence.zip")
-    add_key(parser)
-    parser.add_argument("--store", type=Path, help="the artifact store, if it was moved since the audit")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        action="append",
-        default=[],
-        help="documents that nm.audit was given in memory: the same rows as JSON Lines (more than once for several)",
-    )
-    parser.add_argument(
-        "--trust-remote-code", action="store_true", help="run the code of models of which the audits say so"
-    )
-    parser.add_argument("--secret", type=Path, help="the seal's file SEAL.private; without a seal OUT.private is made")
-    parser.add_argument(
-        "--observations",
-        choices=("tokens", "scores"),
-        default="tokens",
-        help="token statistics (log-probabilities without ids and order), or scores of documents alone",
-    )
-    parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
-    parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
-    parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
-    parser.add_argument("--crate", type=Path, help="also write an RO-Crate there (needs nonmember[crate])")
-    parser.add_argument(
-        "--sigstore",
-        action="store_true",
-        help="sign with Sigstore as well: asks its servers, who you are, and enters it in a public log "
-        "(needs nonmember[sigstore] and a network)",
-    )
-    given = parser.parse_args()
+    given = _parser().parse_args()
     if given.sigstore:  # before anything is written
         require_library()
         sys.stderr.write(f"{PUBLISHES}\n")
@@ -119,6 +82,47 @@ def main() -> None:
         f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
         f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
     )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False,
+        prog="nonmember bundle",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, nargs="+", help="of one audit or of many; all below it are taken")
+    parser.add_argument("--out", type=Path, required=True, help="the bundle, for example mine.evidence.zip")
+    add_key(parser)
+    parser.add_argument("--store", type=Path, help="the artifact store, if it was moved since the audit")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        action="append",
+        default=[],
+        help="documents that nm.audit was given in memory: the same rows as JSON Lines (more than once for several)",
+    )
+    parser.add_argument(
+        "--trust-remote-code", action="store_true", help="run the code of models of which the audits say so"
+    )
+    parser.add_argument("--secret", type=Path, help="the seal's file SEAL.private; without a seal OUT.private is made")
+    parser.add_argument(
+        "--observations",
+        choices=("tokens", "scores"),
+        default="tokens",
+        help="token statistics (log-probabilities without ids and order), or scores of documents alone",
+    )
+    parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
+    parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
+    parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
+    parser.add_argument("--crate", type=Path, help="also write an RO-Crate there (needs nonmember[crate])")
+    parser.add_argument(
+        "--sigstore",
+        action="store_true",
+        help="sign with Sigstore as well: asks its servers, who you are, and enters it in a public log "
+        "(needs nonmember[sigstore] and a network)",
+    )
+    return parser
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:

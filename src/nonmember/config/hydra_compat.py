@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import importlib.metadata
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,7 +71,9 @@ def require_known(needed: Needed = NEEDED, *packages: str) -> None:
         else:
             is_there = found is not None and " ".join(inspect.signature(found).parameters) == parameters
         if not is_there:
-            installed = " with ".join(f"{item} {importlib.metadata.version(item)}" for item in packages)
+            from importlib.metadata import version  # which takes its time
+
+            installed = " with ".join(f"{item} {version(item)}" for item in packages)
             call = "" if parameters is None else f"({parameters.replace(' ', ', ')})"
             raise ImportError(
                 f"{installed} is not what this was written for: {owner.__name__}.{name}{call} is needed. Install "

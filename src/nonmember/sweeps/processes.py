@@ -20,16 +20,15 @@ from hydra.core.utils import JobReturn, run_job, setup_globals
 from hydra.types import HydraContext
 from omegaconf import DictConfig, open_dict
 
+from nonmember.artifacts import Spec
+from nonmember.artifacts.planner import Planner
 from nonmember.config.explain import explain
 from nonmember.config.hydra_compat import is_a
 from nonmember.runtime.interruption import Interrupted, check, pending, worker
-from nonmember.sweeps.costs import in_order
+from nonmember.sweeps.costs import Work, in_order
 from nonmember.sweeps.running import builder_of
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Spec
-    from nonmember.artifacts.planner import Planner
-    from nonmember.sweeps.costs import Work
     from nonmember.sweeps.plan import SweepPlan
     from nonmember.sweeps.sweep import Sweep
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.utils import JobReturn
 from omegaconf import DictConfig
 
+from nonmember.artifacts import Spec
+from nonmember.artifacts.planner import Planner
 from nonmember.config.hydra_compat import is_a, replaced, submitit_parts
 from nonmember.config.jobs import LostJob, cancel, returned
 from nonmember.runtime.interruption import hand_back, interruption_of
+from nonmember.sweeps.costs import Work
 from nonmember.sweeps.processes import count, make_artifact, shared, state_for_workers
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Spec
-    from nonmember.artifacts.planner import Planner
-    from nonmember.sweeps.costs import Work
     from nonmember.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,6 @@ from nonmember.sweeps.running import composed_again, shared
 
 if TYPE_CHECKING:
     from nonmember.audits.cell import Cell
-    from nonmember.sweeps.costs import Work
     from nonmember.sweeps.outcomes import Cells
     from nonmember.sweeps.plan import SweepPlan
 
