@@ -11,8 +11,7 @@ from typing import Any
 from nonmember import advice
 from nonmember.advice import Advice, Situation
 from nonmember.advice.lookup import about_texts, offered, past_audits
-from nonmember.api.inputs import Inputs
-from nonmember.api.work import at_work, builder_for
+from nonmember.api.inputs import Inputs, at_work
 from nonmember.config.build import build
 from nonmember.config.inputs import check_places
 from nonmember.config.words import override
@@ -56,7 +55,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     inputs.add_texts("documents", texts)
     with at_work(), inputs.composed("score") as (config, _):
         if target is not None or texts is not None:
-            builder = builder_for(config, inputs)
+            builder = inputs.builder_of(config)
             if target is not None:
                 model = build(config.target)
                 check_places(model)

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides
+from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides, at_work
 from nonmember.api.results import FinishedAudit
-from nonmember.api.work import at_work, builder_for
 from nonmember.audits.cell import run_cell
 from nonmember.audits.joined import run_joined
 from nonmember.config.given import IncompleteQuestion
@@ -85,7 +84,7 @@ def audit(
     with at_work():
         with inputs.composed("audit") as (config, folder):
             try:
-                cell, builder = cell_of(config, folder), builder_for(config, inputs)
+                cell, builder = cell_of(config, folder), inputs.builder_of(config)
             except IncompleteQuestion as error:
                 raise ValueError(
                     f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))} to nm.audit."

@@ -1,28 +1,44 @@
-"""Converts Python arguments to overrides; models and texts in memory are passed beside them."""
+"""A call from Python: its arguments as overrides, models and texts in memory beside them; quiet, interruptible."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
-from nonmember.config.compose import composed
+from nonmember.config.compose import composed, explained
+from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
 from nonmember.corpora.sources.columns import IDS, is_missing
 from nonmember.corpora.sources.conversations import ConversationsInMemory, holds_conversations
 from nonmember.corpora.sources.documents import InMemory, digest_of
 from nonmember.models.kinds import in_memory
+from nonmember.runtime.interruption import interruptible, interruption_of
 from nonmember.runtime.naming import label_of_path, path_of
+from nonmember.runtime.quiet import quiet
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
 OTHER_PLACES = {**OWN_PLACES, "general": "general"}
 Overrides = Sequence[str] | Mapping[str, Any]
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Ctrl-C saves what training has reached and comes out as KeyboardInterrupt, Hydra's errors as ValueError with the
+    sentence of the command line. The libraries are quiet meanwhile."""
+    with interruptible(ends_process=False), quiet(), explained():
+        try:
+            yield
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if (interruption := interruption_of(error)) is not None:
+                raise interruption from None
+            raise
 
 
 @dataclass
@@ -68,9 +84,22 @@ class Inputs:
     def composed(self, command: str) -> AbstractContextManager[tuple[Any, Path]]:
         return composed(command, self.overrides, self.replaced)
 
-    def provide(self, builder: Builder) -> None:
+    def builder_of(self, config: Any) -> Builder:
+        """The builder of a composed config, with the models and texts in memory.
+
+        Raises:
+            ValueError: For a trainer that starts further processes: they would run the caller's program again, and
+                find no model in its memory.
+        """
+        builder = builder_of(config)
+        if not builder.compute.in_one_process:
+            raise ValueError(
+                "A call from Python runs in one process; got a trainer of several. Use trainer=cpu or trainer=gpu, or "
+                "save the model and give its path to the command `nonmember audit` with trainer=ddp or trainer=fsdp."
+            )
         for item in self.handing_over:
             item(builder)
+        return builder
 
     # Models ----------------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.api.inputs import Inputs, Overrides
+from nonmember.api.inputs import Inputs, Overrides, at_work
 from nonmember.api.results import load_scores
-from nonmember.api.work import at_work, builder_for
 from nonmember.config.roots import NotGiven
 from nonmember.config.runs import scoring_of
 from nonmember.scoring.write import write_scores
@@ -120,7 +119,7 @@ def score(
     with at_work():
         with inputs.composed("score") as (config, folder):
             try:
-                scoring, builder, export = scoring_of(config), builder_for(config, inputs), config.export
+                scoring, builder, export = scoring_of(config), inputs.builder_of(config), config.export
             except NotGiven as error:
                 raise ValueError(
                     f"An argument is missing; pass {', '.join(map(_keyword, error.keys))} to nm.score."

@@ -6,7 +6,7 @@ are what it needs; the others are left out of the config.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from nonmember.config.roots import missing_keys
 from nonmember.corpora import TextFiles
 from nonmember.methods.base import NotGiven
 from nonmember.observations import Scored
+from nonmember.reports.core import formats
 
 MARK = "not given: "
 GENERAL = "world.general"
@@ -57,7 +58,7 @@ class IncompleteQuestion(ValueError):
     def __init__(self, who: str, keys: Iterable[str]) -> None:
         order = {place: number for number, place in enumerate((*MODELS, *TEXTS))}
         self.keys = sorted(keys, key=lambda key: (order.get(_place(key), len(order)), key))
-        self.who, self.what = (who, _listed([_what(key) for key in self.keys]))
+        self.who, self.what = (who, formats.listed([_what(key) for key in self.keys]))
         # prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.
         super().__init__(f"{who} needs {self.what}; add {' '.join(map(_addition, self.keys))} to the command.")
 
@@ -160,7 +161,3 @@ def _addition(key: str) -> str:
         place = "general" if key == GENERAL else key
         return f"+data@{place}=documents {place}.path=FILE"
     return f"{key}={'FILE' if _place(key) in TEXTS else 'FOLDER_OR_HUB_NAME' if _place(key) in MODELS else 'VALUE'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

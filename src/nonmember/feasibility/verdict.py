@@ -18,6 +18,7 @@ from nonmember.feasibility.jobs import LOOKING_UP, Job, Unknown, jobs_of, search
 from nonmember.feasibility.memory import Machine, Settings, smaller
 from nonmember.models import Access, Pretrained
 from nonmember.observations import Measurement
+from nonmember.reports.core import formats
 
 READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
     "ready",
@@ -89,7 +90,7 @@ def check(
         )
     sentences = [*retired, *asks, *unknown]
     if terms:
-        sentences.append(f"accept the terms of {_listed(terms)} on the hub, and set HF_TOKEN")
+        sentences.append(f"accept the terms of {formats.listed(terms)} on the hub, and set HF_TOKEN")
     if num_gpus is not None and num_gpus > 1:
         sentences.append(_spread(jobs, num_gpus, machine, settings))
     if settings:
@@ -264,7 +265,3 @@ def _undescribed(specs: Iterable[Any]) -> Iterator[str]:
     for name in sorted({spec.model for spec in specs if isinstance(spec, Endpoint)} - services().keys()):
         if ":" not in name:
             yield f"no description of {name} behind a service; add it to {HUB.name}/services.yaml"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
