@@ -10,7 +10,7 @@ from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
 from nonmember.advice.measured import Measured, Says, measured
 from nonmember.advice.situation import Heldout, Offered, Situation
 from nonmember.methods.base import Claim
-from nonmember.records.requirements import Access
+from nonmember.records.requirements import ACCESS
 
 OF_A_SIBLING = ("prism",)  # have no power where the target's own base is the reference (docs/methods/prism.md)
 READINGS = 4  # at which methods that find membership are ranked
@@ -107,7 +107,7 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
     level, needed = situation.level, contestant.requirements.access
     missing = [need.what for need in contestant.needs if not need.met(situation)]
     if needed is not None and (level is None or level < needed):
-        missing.insert(0, _ACCESS[needed])
+        missing.insert(0, ACCESS[needed].asked)
     if situation.documents < contestant.requirements.documents:
         missing.append(f"{contestant.requirements.documents} texts")
     says = contestant.may_say(situation)
@@ -122,15 +122,6 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
 def _with_given(option: Option, given: Mapping[str, str]) -> Option:
     words = [given.get(word.partition("=")[0], word) for word in option.command.split(" ")]
     return replace(option, command=" ".join(words))
-
-
-_ACCESS = {
-    Access.TEXT: "a model that returns text",
-    Access.TOP_LOGPROBS: "log-probabilities of the likeliest next tokens",
-    Access.PROMPT_LOGPROBS: "the log-probability of each token of a given text",
-    Access.FULL_LOGITS: "the weights (full next-token distributions)",
-    Access.WEIGHTS: "the weights",
-}
 
 
 def _measured_as(contestant: Contestant, situation: Situation) -> str:

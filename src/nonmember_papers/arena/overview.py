@@ -8,11 +8,11 @@ from dataclasses import replace
 from nonmember.advice.contestants import CONTESTANTS
 from nonmember.advice.contestants import Contestant as Advised
 from nonmember.advice.measured import Measured, Says, measured
+from nonmember.records.requirements import ACCESS
 from nonmember.reports.core.grid import FALSE, Block, Cell, Choice, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import QUANTITIES, named, no_rate, number_cell, rate_of
 from nonmember.reports.planted.contestants import (
-    ACCESS,
     CLAIMS,
     NOTHING,
     TOKENS,
@@ -73,7 +73,7 @@ def overview(scope: Scope) -> Block | None:
     _, beside, says = zip(*(tuple(cell.ours[0].text for cell in cells[:3]) for cells in rows.values()), strict=True)
     had = dict.fromkeys(entry for text in beside for entry in text.split(", ") if entry != NOTHING)
     choices = (
-        Choice(NEEDS[0], tuple(ACCESS.values()), is_rising=True),
+        Choice(NEEDS[0], tuple(words.label for words in ACCESS.values()), is_rising=True),
         Choice(NEEDS[1], tuple(had), is_list=True),
         Choice(NEEDS[2], tuple(dict.fromkeys(says))),
     )
