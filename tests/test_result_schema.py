@@ -36,7 +36,7 @@ from nonmember.results.result import (
     Exclusions,
     Health,
     Provenance,
-    Question,
+    AuditQuestion,
     Statistics,
     Verdict,
 )
@@ -73,7 +73,7 @@ def some_result(seed: int) -> AuditResult:
     }
     nested = {text(): {"a": [1, number(), None], "b": {text(): maybe(number())}, "c": True}}
     return AuditResult(
-        Question(
+        AuditQuestion(
             "prism",
             nested,
             text(),

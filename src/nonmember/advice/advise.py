@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
-from nonmember.advice.measured import Measured, Says, measured
+from nonmember.advice.measured import MeasuredPower, Says, measured
 from nonmember.advice.situation import Heldout, Offered, Situation
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS
@@ -37,7 +37,7 @@ class Option:
     says: tuple[Claim, ...]
     cost: Cost
     command: str
-    measured: Mapping[Says, Mapping[int, Measured]]
+    measured: Mapping[Says, Mapping[int, MeasuredPower]]
     missing: tuple[str, ...]
 
     @property
@@ -163,7 +163,7 @@ def _command(contestant: Contestant, situation: Situation) -> str:
     return " ".join(word for word in words if word)
 
 
-def _difference(cells: Mapping[int, Measured], says: Says, excludes: int) -> float | None:
+def _difference(cells: Mapping[int, MeasuredPower], says: Says, excludes: int) -> float | None:
     right, wrong = {"non_membership": (0, excludes), "membership": (READINGS, 0), "ranking": (READINGS, -1)}[says]
     if right not in cells:
         return None
@@ -302,7 +302,7 @@ def _claims(option: Option) -> str:
     return " or ".join(sentences) + ends
 
 
-def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:
+def _power(says: Says, cells: Mapping[int, MeasuredPower], excludes: int) -> str:
     """How many sets got the verdict, by how often they were read."""
     parts = []
     for dose, item in cells.items():
@@ -312,11 +312,11 @@ def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:
     return ", ".join(parts)
 
 
-def _interval(one: Measured) -> str:
+def _interval(one: MeasuredPower) -> str:
     return "" if one.low is None or one.high is None else f" [{one.low:.0%}, {one.high:.0%}]"
 
 
-def _nearest(cell: Measured, situation: Situation) -> str:
+def _nearest(cell: MeasuredPower, situation: Situation) -> str:
     if 0.5 <= situation.documents / cell.num_documents <= 2:
         return ""
     return f"; no size closer to your {situation.documents:,} texts was measured"

@@ -36,7 +36,7 @@ SHOWN = 10  # documents
 
 
 @dataclass(frozen=True)
-class Settings:
+class LookupSettings:
     """Of the command, beside documents and the settings of `score`."""
 
     index: str | None = None
@@ -75,16 +75,16 @@ def _one(paths: Sequence[str]) -> Sequence[str]:
     return paths
 
 
-def _settings(words: Sequence[str]) -> tuple[Settings, list[str]]:
+def _settings(words: Sequence[str]) -> tuple[LookupSettings, list[str]]:
     """Own settings, and those of the documents."""
-    names, own, overrides = [field.name for field in fields(Settings)], dict[str, Any](), []
+    names, own, overrides = [field.name for field in fields(LookupSettings)], dict[str, Any](), []
     for word in words:
         name, _, value = word.partition("=")
         if name in names:
             own[name] = value if name in ("index", "export", "infinigram") else yaml.safe_load(value)
         else:
             overrides.append(word)
-    return Settings(**own), overrides
+    return LookupSettings(**own), overrides
 
 
 def _read(source: CorpusSpec, name: str, index: str, memory: int, builder: Builder) -> None:
@@ -97,7 +97,7 @@ def _read(source: CorpusSpec, name: str, index: str, memory: int, builder: Build
     )
 
 
-def _look_up(corpus: CorpusSpec, index: str, settings: Settings, builder: Builder) -> None:
+def _look_up(corpus: CorpusSpec, index: str, settings: LookupSettings, builder: Builder) -> None:
     from nonmember.lookup import InfiniGram, LocalIndex
     from nonmember.scoring.write import new_table
 

@@ -34,7 +34,7 @@ MODES = ("online", "offline")
 
 
 @dataclass(frozen=True)
-class Cell:
+class SyncedAudit:
     """A finished or failed audit on disk. config: as it was resolved, empty where it was not kept."""
 
     path: Path
@@ -193,7 +193,7 @@ def sync(
         raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; fix that and sync again to continue.")
 
 
-def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None, curves: Mapping[str, Path]) -> None:
+def send(cell: SyncedAudit, info: RunInfo, logging: Any, given: Texts | None, curves: Mapping[str, Path]) -> None:
     """One run from start to end; that of a failed audit is marked as failed. given: documents to be sent along."""
     has_curves = logging.has(replace(info, run_id=cell.expected_id))  # of the live run
     tracker = logging.start(info)
@@ -233,7 +233,7 @@ class Ledger:
         write_text_atomically(self._path, json.dumps(self._all | {self._destination: self._sent}, indent=1) + "\n")
 
 
-def texts_of(cell: Cell, given: Texts) -> Texts:
+def texts_of(cell: SyncedAudit, given: Texts) -> Texts:
     """Of the given documents those that an audit was about. given: by fingerprint.
 
     Raises ValueError where its suspect set is not among them.
@@ -275,9 +275,9 @@ def given_documents(arguments: Sequence[str]) -> Texts:
     }
 
 
-def _load(path: Path) -> Cell:
+def _load(path: Path) -> SyncedAudit:
     kept = path.parent / CONFIG
-    return Cell(path, read_outcome(path), _read(kept) if kept.is_file() else {})
+    return SyncedAudit(path, read_outcome(path), _read(kept) if kept.is_file() else {})
 
 
 def _read(path: Path) -> dict[str, Any]:

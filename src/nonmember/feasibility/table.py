@@ -13,7 +13,7 @@ from itertools import groupby
 from nonmember.feasibility.descriptions import HUB
 from nonmember.feasibility.jobs import LOOKING_UP, Job
 from nonmember.feasibility.memory import Machine
-from nonmember.feasibility.verdict import Checked
+from nonmember.feasibility.verdict import CheckResult
 from nonmember.runtime.terminal import for_rich
 
 ASKED = ("asking", LOOKING_UP)
@@ -39,7 +39,7 @@ class CheckedCell:
 
     sweep: str
     overrides: str
-    checked: Checked
+    checked: CheckResult
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Row:
 
     sweep: str
     num_cells: int
-    checked: Checked
+    checked: CheckResult
     jobs: tuple[Job, ...]
 
     def texts(self, machine: Machine) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nonmember.advice.contestants import CONTESTANTS
 from nonmember.advice.contestants import Contestant as Advised
-from nonmember.advice.measured import Measured, Says, measured
+from nonmember.advice.measured import MeasuredPower, Says, measured
 from nonmember.records.requirements import ACCESS
 from nonmember.reports.core.grid import FALSE, Block, Cell, Choice, dash
 from nonmember.reports.core.worlds import Scope
@@ -28,7 +28,7 @@ from nonmember.reports.render.blocks import cross_table
 
 NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")
 FOLLOWS = "no model at hand follows instructions"
-Quoted = tuple[Advised, Says, dict[int, Measured]]
+Quoted = tuple[Advised, Says, dict[int, MeasuredPower]]
 IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
 
 
@@ -164,5 +164,5 @@ def quoted(scope: Scope) -> Block | None:
     return cross_table("quoted", world, "From studies of their own", "verdict", rows, columns, QUANTITIES, notes)
 
 
-def _quoted(method: Advised) -> list[tuple[Says, dict[int, Measured]]]:
+def _quoted(method: Advised) -> list[tuple[Says, dict[int, MeasuredPower]]]:
     return [(says, cells) for says in method.says if (cells := measured(method.name, method.setting, says))]
