@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,11 +65,8 @@ class LocalIndex(Lookup):
         path: Its folder.
     """
 
-    path: str
-
-    def __post_init__(self) -> None:
-        require_text(self.path, "path of an index")
-        super().__post_init__()
+    fields_called = "{field} of an index"
+    path: Annotated[str, require_text]
 
     @property
     def readable(self) -> str:
