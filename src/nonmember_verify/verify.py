@@ -203,9 +203,9 @@ def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
 
 def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
     """The fields that no check has read, by file: whoever signed may have written anything there."""
-    told = [f"{name}: {', '.join(fields)}" for name, item in objects.items() if (fields := list(unread(item)))]
-    if told:
-        report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(told)}")
+    files = [f"{name}: {', '.join(fields)}" for name, item in objects.items() if (fields := list(unread(item)))]
+    if files:
+        report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(files)}")
 
 
 def is_distilled(role: str) -> bool:

@@ -120,8 +120,8 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
 
 
 def _with_given(option: Option, given: Mapping[str, str]) -> Option:
-    words = [given.get(word.partition("=")[0], word) for word in option.command.split(" ")]
-    return replace(option, command=" ".join(words))
+    parts = [given.get(word.partition("=")[0], word) for word in option.command.split(" ")]
+    return replace(option, command=" ".join(parts))
 
 
 def _measured_as(contestant: Contestant, situation: Situation) -> str:
@@ -157,10 +157,10 @@ def _command(contestant: Contestant, situation: Situation) -> str:
         reference = (
             "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
         )
-        words = ["nonmember score", model, reference, "data.path=FILE"]
+        parts = ["nonmember score", model, reference, "data.path=FILE"]
     else:
-        words = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
-    return " ".join(word for word in words if word)
+        parts = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
+    return " ".join(word for word in parts if word)
 
 
 def _difference(cells: Mapping[int, MeasuredPower], says: Says, excludes: int) -> float | None:
@@ -312,8 +312,8 @@ def _power(says: Says, cells: Mapping[int, MeasuredPower], excludes: int) -> str
     return ", ".join(parts)
 
 
-def _interval(one: MeasuredPower) -> str:
-    return "" if one.low is None or one.high is None else f" [{one.low:.0%}, {one.high:.0%}]"
+def _interval(cell: MeasuredPower) -> str:
+    return "" if cell.low is None or cell.high is None else f" [{cell.low:.0%}, {cell.high:.0%}]"
 
 
 def _nearest(cell: MeasuredPower, situation: Situation) -> str:

@@ -13,11 +13,11 @@ from nonmember.api.results import FinishedAudit
 from nonmember.audits.cell import run_cell
 from nonmember.audits.joined import run_joined
 from nonmember.config.given import IncompleteQuestion
-from nonmember.config.parts import is_auto, parts_of, words_of_part
+from nonmember.config.parts import is_auto, overrides_of_part, parts_of
 from nonmember.config.runs import cell_of
 from nonmember.runtime.files import alone_in
 
-KEYWORDS = {"target": "target", "reference": "reference", **{place: name for name, place in OWN_PLACES.items()}}
+KEYWORDS = {"target": "target", "reference": "reference", **{key: name for name, key in OWN_PLACES.items()}}
 
 
 def audit(
@@ -92,7 +92,7 @@ def audit(
             asked = config.copy()
 
         def again(name: str, more: Sequence[str]) -> AbstractContextManager[tuple[Any, Path]]:
-            return replace(inputs, overrides=words_of_part(inputs.overrides, name, more)).composed("audit")
+            return replace(inputs, overrides=overrides_of_part(inputs.overrides, name, more)).composed("audit")
 
         with alone_in(folder):
             if is_auto(asked):

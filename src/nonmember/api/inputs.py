@@ -65,12 +65,12 @@ class Inputs:
         """
         if isinstance(overrides, str):
             raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
-        words = (
+        given = (
             [override(*item) for item in overrides.items()]
             if isinstance(overrides, Mapping)
             else with_literal_paths(overrides)
         )
-        return cls([*words, *(override(key, value) for key, value in settings.items() if value is not None)])
+        return cls([*given, *(override(key, value) for key, value in settings.items() if value is not None)])
 
     @property
     def in_own_world(self) -> bool:

@@ -140,6 +140,6 @@ def prism_test(
 @functools.cache
 def _configured(settings: tuple[tuple[str, Any], ...]) -> tuple[Prism, int]:
     """The method without gates, and the seed of audits, as the config has them."""
-    words = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
-    with explained(), composed("audit", words) as (config, _):
+    overrides = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
+    with explained(), composed("audit", overrides) as (config, _):
         return build(config.method), config.seed

@@ -74,7 +74,7 @@ def main() -> None:
         check()  # else it is not we who ended the workers
         why = WORKER_ENDED if "SIGTERM" in str(error) else WORKER_KILLED
         lost = [record_failure(folder, ValueError(why)) for folder in cells.unfinished()]
-        cells.here += lost
+        cells.outcomes += lost
         names = ", ".join(failure.cell for failure in lost) or "none"
         raise ValueError(f"{why} Audits that were under way: {names}.") from error
     except BaseException as error:

@@ -102,7 +102,7 @@ def cells_checked(
     trainer = [] if is_given else [f"trainer={machine.device.lower()}"]
     cells = {
         item.number: CheckedCell(
-            name, " ".join(item.words), check_cell(item.config, machine, today, is_open=item.is_open)
+            name, " ".join(item.overrides), check_cell(item.config, machine, today, is_open=item.is_open)
         )
         for item in cells_of(name, [*overrides, *trainer], few=few)
     }

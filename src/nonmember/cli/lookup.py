@@ -75,10 +75,10 @@ def _one(paths: Sequence[str]) -> Sequence[str]:
     return paths
 
 
-def _settings(words: Sequence[str]) -> tuple[LookupSettings, list[str]]:
+def _settings(given: Sequence[str]) -> tuple[LookupSettings, list[str]]:
     """Own settings, and those of the documents."""
     names, own, overrides = [field.name for field in fields(LookupSettings)], dict[str, Any](), []
-    for word in words:
+    for word in given:
         name, _, value = word.partition("=")
         if name in names:
             own[name] = value if name in ("index", "export", "infinigram") else yaml.safe_load(value)

@@ -87,9 +87,9 @@ def main() -> None:
         sys.stdout.write(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.\n")
 
 
-def _command(*words: str) -> int:
+def _command(*arguments: str) -> int:
     environment = {name: value for name, value in os.environ.items() if name != "HYDRA_FULL_ERROR"}
-    return subprocess.run([sys.executable, "-m", "nonmember.cli", *words], check=False, env=environment).returncode
+    return subprocess.run([sys.executable, "-m", "nonmember.cli", *arguments], check=False, env=environment).returncode
 
 
 def _titles(paper: Report) -> dict[str, list[str]]:

@@ -22,11 +22,11 @@ BASE = "sweep"  # on which all sweeps build
 
 @dataclass(frozen=True)
 class GridCell:
-    """number: its place in the sweep.   words: what is given for it beside the others, as on the command line.
+    """number: its place in the sweep.   overrides: what is given for it beside the others, as on the command line.
     config: to be read before the next cell is asked for.   is_open: whether it leaves values to the user."""
 
     number: int
-    words: tuple[str, ...]
+    overrides: tuple[str, ...]
     config: DictConfig
     is_open: bool
 

@@ -74,9 +74,9 @@ def require_known(needed: Needed = NEEDED, *packages: str) -> None:
             from importlib.metadata import version  # which takes its time
 
             installed = " with ".join(f"{item} {version(item)}" for item in packages)
-            call = "" if parameters is None else f"({parameters.replace(' ', ', ')})"
+            signature = "" if parameters is None else f"({parameters.replace(' ', ', ')})"
             raise ImportError(
-                f"{installed} is not what this was written for: {owner.__name__}.{name}{call} is needed. Install "
+                f"{installed} is not what this was written for: {owner.__name__}.{name}{signature} is needed. Install "
                 f"{packages[0]} {TESTED[packages[0]]}."
             )
 
@@ -101,12 +101,12 @@ def is_a(plugin: object, name: str) -> bool:
     return any(kind.__name__ == name for kind in type(plugin).__mro__)
 
 
-# ------------------------------------------------------------------------------------------------------- words
+# --------------------------------------------------------------------------------------------------- overrides
 
 
-def cells_of_grid(words: Sequence[str]) -> list[list[str]]:
-    """The cells of a sweep over words such as `seed=1,2`, each the words given for it."""
-    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(words)), None)
+def cells_of_grid(overrides: Sequence[str]) -> list[list[str]]:
+    """The cells of a sweep over overrides such as `seed=1,2`, each the overrides given for it."""
+    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(overrides)), None)
     return [list(cell) for cell in cells]
 
 
@@ -129,10 +129,10 @@ def checked_options(arguments: Sequence[str]) -> list[str]:
         raise ValueError(f"{message[:1].upper()}{message[1:]}. --hydra-help lists the options; none can be shortened.")
 
     parser.error = refuse  # type: ignore[method-assign,assignment]
-    said = parser.parse_intermixed_args(list(arguments))
-    if said.experimental_rerun is not None:
+    parsed = parser.parse_intermixed_args(list(arguments))
+    if parsed.experimental_rerun is not None:
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own arguments again.")
-    return [*(item for item in arguments if item not in said.overrides), *said.overrides]
+    return [*(item for item in arguments if item not in parsed.overrides), *parsed.overrides]
 
 
 # ------------------------------------------------------------------------------------------------- composition
@@ -153,8 +153,8 @@ class _Loader(ConfigLoaderImpl):
 
     def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
         values = [item if isinstance(item, Value) and not item.key.startswith("hydra.") else None for item in overrides]
-        words = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
-        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, words)
+        texts = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
+        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, texts)
         return [_with_value(*pair) for pair in zip(parsed, values, strict=True)], repository
 
 

@@ -32,18 +32,18 @@ def is_auto(config: DictConfig) -> bool:
     return config.method._target_ in AUTO
 
 
-def words_of_part(words: Sequence[str], method: str, more: Sequence[str]) -> list[str]:
+def overrides_of_part(overrides: Sequence[str], method: str, more: Sequence[str]) -> list[str]:
     """The command's words with another method, and without what was said of this one."""
-    return [*(word for word in words if not _is_about_method(word)), f"method={method}", *more]
+    return [*(word for word in overrides if not _is_about_method(word)), f"method={method}", *more]
 
 
-def settings_as_words(settings: Mapping[str, Any], place: str = "method") -> Iterator[str]:
+def settings_as_overrides(settings: Mapping[str, Any], prefix: str = "method") -> Iterator[str]:
     """Nested settings as overrides: {"controls": {"seed": 1}} as method.controls.seed=1."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from settings_as_words(value, f"{place}.{key}")
+            yield from settings_as_overrides(value, f"{prefix}.{key}")
         else:
-            yield override(f"{place}.{key}", value)
+            yield override(f"{prefix}.{key}", value)
 
 
 def _is_about_method(word: str) -> bool:
@@ -74,7 +74,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     for name in names:
         cell, reason = None, ""
         try:
-            with compose(name, _words(contestants.get(name), method.given.get(name, {}))) as (own, _):
+            with compose(name, _overrides(contestants.get(name), method.given.get(name, {}))) as (own, _):
                 cell = cell_of(own, folder / PARTS / name)
         except ValueError as error:  # an incomplete question among them
             reason = str(error)
@@ -82,9 +82,9 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     return parts
 
 
-def _words(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
+def _overrides(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
     chosen = [contestant.variant] if contestant is not None and contestant.variant else []
-    return [*chosen, *settings_as_words(given)]
+    return [*chosen, *settings_as_overrides(given)]
 
 
 def _cost_of(cost: Cost | None) -> tuple[int, int, int]:

@@ -324,18 +324,18 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     watcher: sees the cells of a sweep before they are launched.
     """
     refuse_options(command, sys.argv[1:])
-    words = checked_options(sys.argv[1:])
-    refuse_paths_as_choices(command, words)
-    sys.argv[1:] = with_literal_paths(renamed(command, words))
+    arguments = checked_options(sys.argv[1:])
+    refuse_paths_as_choices(command, arguments)
+    sys.argv[1:] = with_literal_paths(renamed(command, arguments))
     register()
-    here, errors = os.getpid(), []
+    pid, errors = os.getpid(), []
 
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
     @functools.wraps(task)
     def run(config: DictConfig) -> object:
         folder = Path(HydraConfig.get().runtime.output_dir)
         result: object = None
-        if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
+        if os.getpid() != pid:  # in a launcher's worker only Hydra can carry the error home
             with contextlib.suppress(Interrupted), worker():
                 check()
                 try:

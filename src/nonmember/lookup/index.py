@@ -79,7 +79,7 @@ class LocalIndex(Lookup):
         """Every sequence of each document is looked up, as often as it stands there."""
         hashes = [ngram_hashes(document.text) for document in documents.documents]
         numbers = np.array([len(item) for item in hashes], np.int64)
-        wanted, place = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True)
+        wanted, index = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True)
         found = np.zeros(len(wanted), dtype=bool)
         parts = list(self._parts(self._read()))
         with Stage("looking up", len(parts), "parts of the index") as stage:
@@ -89,7 +89,7 @@ class LocalIndex(Lookup):
                 stage.advance()
                 check()
         document = np.repeat(np.arange(len(numbers)), numbers)
-        num_found = np.bincount(document, found[place], minlength=len(numbers)).astype(np.int64)
+        num_found = np.bincount(document, found[index], minlength=len(numbers)).astype(np.int64)
         short = {doc_id: TOO_SHORT for doc_id, number in zip(documents.doc_ids, numbers, strict=True) if not number}
         return Overlaps(documents.doc_ids, numbers, num_found, short)
 

@@ -192,7 +192,7 @@ class Compute(Checked):
         try:
             trainer = self.make_trainer(precision=self.precision, **arguments)
             if trainer.world_size > 1:
-                trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())  # type: ignore[attr-defined]
+                trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())
                 _say_who_is_awaited(trainer.world_size)
             return trainer
         except RuntimeError as error:  # Lightning's about an allocation of several tasks

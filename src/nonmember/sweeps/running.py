@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
     """This run's words with another method, composed."""
-    from nonmember.config.parts import words_of_part
+    from nonmember.config.parts import overrides_of_part
 
     ran = HydraConfig.get()
-    words = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
+    overrides = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
     name = str(ran.job.config_name)
     folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider == "command-line"]
     searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
-    return lambda method, more: composed(name, [*searched, *words_of_part(words, method, more)])
+    return lambda method, more: composed(name, [*searched, *overrides_of_part(overrides, method, more)])
 
 
 def builder_of(config: DictConfig) -> Builder:
