@@ -103,7 +103,7 @@ class Inputs:
 
     # Models ----------------------------------------------------------------------------------------------------------
 
-    def add_model(self, place: str, given: Any, *, argument: str | None = None) -> None:
+    def add_model(self, node: str, given: Any, *, argument: str | None = None) -> None:
         """Put a model in its place in the config.
 
         Args:
@@ -117,51 +117,51 @@ class Inputs:
             given = {"path": os.fspath(given)}
         if isinstance(given, Mapping):
             if "_target_" in given:
-                self.replaced[place] = dict(given)
+                self.replaced[node] = dict(given)
                 return
             if not self.in_own_world:
-                self.overrides.append(f"model@{place}=pretrained")
-            self.overrides += [override(f"{place}.{key}", value) for key, value in given.items()]
+                self.overrides.append(f"model@{node}=pretrained")
+            self.overrides += [override(f"{node}.{key}", value) for key, value in given.items()]
             return
-        model, tokenizer = _model_and_tokenizer(given, argument or place)
+        model, tokenizer = _model_and_tokenizer(given, argument or node)
         spec = in_memory.InMemory(in_memory.content_of(model, tokenizer), _name(model))
         values = {"_target_": "nonmember.models.InMemory", **literal(asdict(spec))}
-        self.replaced[place] = values | {"bos": "${oc.select:tokens.bos,auto}"}
+        self.replaced[node] = values | {"bos": "${oc.select:tokens.bos,auto}"}
         self.handing_over.append(lambda builder: spec.provide(builder, model, tokenizer))
 
     # Texts -----------------------------------------------------------------------------------------------------------
 
-    def add_texts(self, name: str, given: Any, *, place: str | None = None) -> None:
+    def add_texts(self, name: str, given: Any, *, node: str | None = None) -> None:
         """Put texts in their place in the config.
 
         Args:
             name: Of `OWN_PLACES`.
             given: Path, list of texts, list of rows, pandas DataFrame or Arrow table; None is left to the config.
-            place: Of the config, where the command has another one.
+            node: Of the config, where the command has another one.
         """
         if given is None:
             return
-        place = place or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]
+        node = node or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]
         rows = None if isinstance(given, str | os.PathLike) else _rows(given, name)
-        in_data = place.partition(".")[0] == "data"
-        chat = "data=chat" if in_data else f"data@{place}=base/chat"
+        in_data = node.partition(".")[0] == "data"
+        chat = "data=chat" if in_data else f"data@{node}=base/chat"
         if rows and holds_conversations(rows[0]) and chat not in self.overrides:
             self.overrides.append(chat)
         if not self.in_own_world and chat not in self.overrides:
-            self.overrides.append("data=documents" if place == "data" else f"+data@{place}=documents")
+            self.overrides.append("data=documents" if node == "data" else f"+data@{node}=documents")
         if isinstance(given, str | os.PathLike):
             if _is_text(os.fspath(given)):
                 raise ValueError(f"{name} must be a list of texts, or a path; got one text. Pass [text].")
-            self.overrides.append(override(f"{place}.path", os.fspath(given)))
+            self.overrides.append(override(f"{node}.path", os.fspath(given)))
             return
         if not rows:
             raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
         digest = digest_of(rows)
-        self.overrides.append(f"{place}.path=null")
-        self.default(f"{place}.label", name)
+        self.overrides.append(f"{node}.path=null")
+        self.default(f"{node}.label", name)
         columns = ("text_field", "id_field", "cluster_field", "title_field", "author_field", "domain")
         kind = ConversationsInMemory if chat in self.overrides else InMemory
-        self.replaced[f"{place}.corpus.base.source"] = {
+        self.replaced[f"{node}.corpus.base.source"] = {
             "_target_": f"nonmember.corpora.{kind.__name__}",
             "digest": digest,
             **{column: f"${{....{column}}}" for column in columns},
@@ -169,20 +169,20 @@ class Inputs:
         self.handing_over.append(lambda builder: InMemory(digest).provide(builder, rows))
 
 
-def _model_and_tokenizer(given: Any, place: str) -> tuple[Any, Any]:
+def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
     if isinstance(given, tuple) and len(given) == 2:
         model, tokenizer = given
     else:
         model, tokenizer = getattr(given, "model", None), getattr(given, "tokenizer", None)
     if not (callable(getattr(model, "state_dict", None)) and hasattr(model, "config") and callable(tokenizer)):
         raise ValueError(
-            f"{place} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
-            f"{_kind(given)}. Pass {place}=(model, tokenizer)."
+            f"{argument} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
+            f"{_kind(given)}. Pass {argument}=(model, tokenizer)."
         )
     if hasattr(model, "peft_config"):
         raise ValueError(
-            f"{place} must be a model without an adapter; got {_kind(model)} with one. Pass model.merge_and_unload(), "
-            "or the path of the saved adapter."
+            f"{argument} must be a model without an adapter; got {_kind(model)} with one. Pass "
+            "model.merge_and_unload(), or the path of the saved adapter."
         )
     return model, tokenizer
 

@@ -114,8 +114,8 @@ def score(
     inputs.add_model("target", model, argument="model")
     inputs.add_model("reference", reference)
     inputs.add_texts("documents", documents)
-    inputs.add_texts("general", general, place="general")
-    inputs.add_texts("prefix", prefix, place="prefix")
+    inputs.add_texts("general", general, node="general")
+    inputs.add_texts("prefix", prefix, node="prefix")
     with at_work():
         with inputs.composed("score") as (config, folder):
             try:

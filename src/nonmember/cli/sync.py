@@ -80,7 +80,7 @@ class SyncedAudit:
             live=False,
         )
 
-    def tell(self, tracker: Tracker, given: Texts | None, curves: Mapping[str, Path]) -> None:
+    def send_to(self, tracker: Tracker, given: Texts | None, curves: Mapping[str, Path]) -> None:
         """curves: file of a model's training, by the model's key."""
         if isinstance(self.outcome, AuditResult):
             for role, key in self.outcome.provenance.keys.items():
@@ -199,7 +199,7 @@ def send(cell: SyncedAudit, info: RunInfo, logging: Any, given: Texts | None, cu
     tracker = logging.start(info)
     failed = True
     try:
-        cell.tell(tracker, given, {} if has_curves else curves)
+        cell.send_to(tracker, given, {} if has_curves else curves)
         failed = isinstance(cell.outcome, Failure)
     finally:
         tracker.finish(failed=failed)

@@ -91,14 +91,14 @@ class SweepPlan:
 
     def _add(self, index: int, cell: Cell) -> None:
         if self.is_dry:
-            self._look(index, cell)
+            self._check_documents(index, cell)
         if any(isinstance(item, Asked) and not item.model.has_weights for item in cell.audit.measurements):
             self.asking.add(index)
         if cell.audit.method.before_settling(cell.audit.roles):
             self.climbing.add(index)
         self.graph.add(index, needed(cell.audit))
 
-    def _look(self, index: int, cell: Cell) -> None:
+    def _check_documents(self, index: int, cell: Cell) -> None:
         """Raises ValueError where the documents are too few."""
         with contextlib.suppress(NotMade):
             require_documents(cell.audit, self.planner)
