@@ -167,15 +167,15 @@ class Executor:
     def __init__(self) -> None:
         self.parameters: dict[str, Any] = {}
 
-    def update_parameters(self, **given: Any) -> None:
-        self.parameters |= given
+    def update_parameters(self, **kwargs: Any) -> None:
+        self.parameters |= kwargs
 
-    def map_array(self, call: Callable[..., Any], *columns: Sequence[Any]) -> list[Job]:
+    def map_array(self, fn: Callable[..., Any], *iterable: Sequence[Any]) -> list[Job]:
         number = 1 + len(self.arrays)
-        self.arrays.append(Array(number, call, columns, self.parameters.get("slurm_additional_parameters") or {}))
-        ids = [f"{number}_{index}" for index in range(len(columns[0]))]
-        calls = zip(*columns, strict=True)
-        return [Job(item, self.outcomes.get(item) or call(*given)) for item, given in zip(ids, calls, strict=True)]
+        self.arrays.append(Array(number, fn, iterable, self.parameters.get("slurm_additional_parameters") or {}))
+        ids = [f"{number}_{index}" for index in range(len(iterable[0]))]
+        calls = zip(*iterable, strict=True)
+        return [Job(item, self.outcomes.get(item) or fn(*given)) for item, given in zip(ids, calls, strict=True)]
 
 
 class SlurmLauncher:
