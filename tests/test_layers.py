@@ -57,7 +57,7 @@ HYDRA = ("config", "sweeps", "cli")
 HYDRA_ITSELF = ("hydra", "omegaconf")
 LOKY = "joblib.externals.loky"
 SCREEN = 60  # lines of a function without its docstring
-# Moved by the change of their folders.
+# What is left of before these rules, and goes with the next change of its folder.
 LONG = {"nonmember_papers.dose.protocol: protocol"}
 LATE = {
     "audits.keys",

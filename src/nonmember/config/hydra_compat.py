@@ -361,38 +361,6 @@ class _Files(list[ResultDefault]):
     merged: DictConfig | None = None
 
 
-# -------------------------------------------------------------------------------------------- jobs of a scheduler
-
-
-def launcher_of_jobs() -> Any:
-    """The class on which Hydra's launchers of jobs build; None where that extra of the package is not installed."""
-    try:
-        from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
-    except ImportError:
-        return None
-    return BaseSubmititLauncher
-
-
-def submitit_parts() -> tuple[Any, Any]:
-    """submitit's classes of executors and of jobs, of which methods are replaced."""
-    from submitit import AutoExecutor
-    from submitit.core.core import Job
-
-    require_known(
-        (
-            (launcher_of_jobs(), "launch", "self job_overrides initial_job_idx"),
-            (AutoExecutor, "map_array", "self fn iterable"),  # submits what a launcher runs
-            (AutoExecutor, "update_parameters", "self kwargs"),
-            (Job, "results", "self"),  # waits, and raises for the first job that is lost
-            (Job, "done", "self force_check"),
-            (Job, "_cancel_command", None),
-        ),
-        "submitit",
-        "hydra-submitit-launcher",
-    )
-    return AutoExecutor, Job
-
-
 class Interpolations:
     """Bounds what following `${...}` may cost, which can double from one value to the next."""
 
@@ -423,3 +391,35 @@ class Interpolations:
 
 
 interpolations = Interpolations()
+
+
+# -------------------------------------------------------------------------------------------- jobs of a scheduler
+
+
+def launcher_of_jobs() -> Any:
+    """The class on which Hydra's launchers of jobs build; None where that extra of the package is not installed."""
+    try:
+        from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
+    except ImportError:
+        return None
+    return BaseSubmititLauncher
+
+
+def submitit_parts() -> tuple[Any, Any]:
+    """submitit's classes of executors and of jobs, of which methods are replaced."""
+    from submitit import AutoExecutor
+    from submitit.core.core import Job
+
+    require_known(
+        (
+            (launcher_of_jobs(), "launch", "self job_overrides initial_job_idx"),
+            (AutoExecutor, "map_array", "self fn iterable"),  # submits what a launcher runs
+            (AutoExecutor, "update_parameters", "self kwargs"),
+            (Job, "results", "self"),  # waits, and raises for the first job that is lost
+            (Job, "done", "self force_check"),
+            (Job, "_cancel_command", None),
+        ),
+        "submitit",
+        "hydra-submitit-launcher",
+    )
+    return AutoExecutor, Job
