@@ -10,17 +10,19 @@ import yaml
 
 from marks import thinned
 from nonmember import scores
-from nonmember.advice.contestants import CONTESTANTS, NEEDS
+from nonmember.advice.contestants import CONTESTANTS
 from nonmember.advice.situation import Situation
 from nonmember.config.build import build_audit
 from nonmember.config.compose import composed
 from nonmember.config.given import IncompleteQuestion, given
 from nonmember.endpoints.asked import Asked
 from nonmember.methods.base import Method, known_methods
-from nonmember.records.requirements import Access, Input
+from nonmember.records.requirements import ACCESS, INPUTS, Access, Input
 from nonmember.reports.planted import contestants as arena
 from nonmember.scores import Score
+from nonmember.scoring.question import COSTS, FORMER_NAMES, ONE_PASS
 from nonmember_verify.known import METHOD_SETTINGS
+from nonmember_verify.scores import NAME_OF_KNOWN
 from nonmember_verify.scores import SCORES as VERIFIED
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +62,18 @@ ABSENT = {
         "Rmia",
         "Rolling",
     },
+    # They come with what is given beside the texts, or are no presets.
+    ("score", "command"): {
+        "AnswerProbability",
+        "DcPdd",
+        "MaxK",
+        "Perplexity",
+        "Perturbed",
+        "Recall",
+        "ReferenceDifference",
+        "ReferenceRatio",
+        "TopLoss",
+    },
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
@@ -97,15 +111,19 @@ def test_every_score_is_known_everywhere():
     presets = {item["_target_"].rpartition(".")[2]: name for name, item in PRESETS.items()}
     assert missing("score", "preset", names, set(presets)) == set()
     assert {name for name in presets.values() if f"`{name}`" not in DOCS} == set()
+    of_command = {name for name, preset in presets.items() if preset in (*ONE_PASS, *COSTS, *FORMER_NAMES)}
+    assert missing("score", "command", names, of_command) == set()
     assert missing("score", "verifier", names, set(VERIFIED)) == set()
-    assert missing("score", "arena", names, {type(item.score).__name__ for item in arena.SCORES.values()}) == set()
+    in_arena = {type(item.score).__name__: item.score.name for item in arena.SCORES.values()}
+    assert missing("score", "arena", names, set(in_arena)) == set()
+    assert {kind for kind, name in in_arena.items() if NAME_OF_KNOWN.fullmatch(name)} == set(VERIFIED) & set(in_arena)
 
 
 def test_every_input_and_access_is_known_everywhere():
     inputs = set(get_args(Input))
-    assert inputs - {"general"} == set(NEEDS) <= {field.name for field in fields(Situation)}
-    assert inputs == set(arena.NEEDED)
-    assert {None, *Access} == set(arena.ACCESS)
+    assert inputs - {"general"} <= {field.name for field in fields(Situation)}
+    assert inputs == set(INPUTS)
+    assert {None, *Access} == set(ACCESS)
     assert {name for method in METHODS.values() for name in method.requirements.inputs} <= inputs
 
 

@@ -32,11 +32,11 @@ from nonmember.results.result import (
     RESULT,
     SCHEMA_VERSION,
     AuditedModel,
+    AuditQuestion,
     AuditResult,
     Exclusions,
     Health,
     Provenance,
-    Question,
     Statistics,
     Verdict,
 )
@@ -73,7 +73,7 @@ def some_result(seed: int) -> AuditResult:
     }
     nested = {text(): {"a": [1, number(), None], "b": {text(): maybe(number())}, "c": True}}
     return AuditResult(
-        Question(
+        AuditQuestion(
             "prism",
             nested,
             text(),

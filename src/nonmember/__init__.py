@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nonmember.api.advising import advise
     from nonmember.api.auditing import audit
     from nonmember.api.prism import PrismTest, prism_test
-    from nonmember.api.results import FinishedAudit, load_results
-    from nonmember.api.scoring import load_scores, score
+    from nonmember.api.results import FinishedAudit, load_results, load_scores
+    from nonmember.api.scoring import score
 
 __all__ = [
     "FinishedAudit",
@@ -48,7 +48,7 @@ _HOMES = {
     "advise": "nonmember.api.advising",
     "audit": "nonmember.api.auditing",
     "load_results": "nonmember.api.results",
-    "load_scores": "nonmember.api.scoring",
+    "load_scores": "nonmember.api.results",
     "prism_test": "nonmember.api.prism",
     "score": "nonmember.api.scoring",
 }

@@ -43,8 +43,8 @@ class Group:
 
     def by_unit(self, values: FloatArray) -> FloatArray:
         """Mean of the values of each unit's documents, in the order in which the units come."""
-        place = self.by_appearance
-        return np.array([values[place == unit].mean() for unit in range(int(place.max()) + 1)])
+        index = self.by_appearance
+        return np.array([values[index == unit].mean() for unit in range(int(index.max()) + 1)])
 
 
 @dataclass(frozen=True)
@@ -182,5 +182,5 @@ def _names(values: Any, table: str) -> list[Any]:
         different = chunk.dictionary.to_pylist()
         if any(len(item) > MOST_CHARACTERS for item in different):
             raise Refused(f"{table} holds a name of more than {MOST_CHARACTERS} characters.")
-        found += [different[place] for place in chunk.indices.to_numpy(zero_copy_only=False).tolist()]
+        found += [different[index] for index in chunk.indices.to_numpy(zero_copy_only=False).tolist()]
     return found

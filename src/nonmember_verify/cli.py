@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nonmember_verify.commitments import secret_of
+from nonmember_verify.envelope import fingerprint_of_file
+
 if TYPE_CHECKING:
     from nonmember_verify.report import Report
 
@@ -80,8 +83,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _report(options: argparse.Namespace, helpers: dict[str, Any]) -> Report:
-    from nonmember_verify.commitments import secret_of
-    from nonmember_verify.envelope import fingerprint_of_file
     from nonmember_verify.verify import Given, verify
 
     given = Given(

@@ -19,7 +19,7 @@ INVALID = _EVERY["invalid"]
 # Gate -> where the question has its bound; upper bounds begin with max_.
 BOUNDS: Mapping[str, list[str]] = {name: names.split() for name, names in _TABLE.pop("gates").items()}
 _GATES = " ".join([_EVERY["gates"], *(f"gates.{name}" for names in BOUNDS.values() for name in names)])
-METHOD_SETTINGS = {name: told["settings"].replace("GATES", _GATES) for name, told in _TABLE.items()}
+METHOD_SETTINGS = {name: row["settings"].replace("GATES", _GATES) for name, row in _TABLE.items()}
 
 
 def claim(method: str, decision: str, **words: object) -> str:

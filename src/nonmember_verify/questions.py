@@ -82,17 +82,17 @@ def check_question(audit: Audit, report: Report) -> None:
 
 def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -> None:
     # The settings count as read where a check takes them into account, and not for being those of the question.
-    told = {"settings": plain(audit.settings), "seed": audit.question["seed"]}
+    stated = {"settings": plain(audit.settings), "seed": audit.question["seed"]}
     asked = {"settings": identity["method"], "seed": identity["seed"]}
     if _climbed(audit):
         ladder, asked_rates = audit.details["ladder"], identity["method"]["ladder"]["rates"]
-        passed = [rung["learning_rate"] for rung in ladder["tried"] if rung["passed"]]
+        passed = [step["learning_rate"] for step in ladder["tried"] if step["passed"]]
         if ladder["chosen"] not in (*asked_rates, None) or ladder["chosen"] != (passed[0] if passed else None):
             report.failed("ladder", f"it chose {ladder['chosen']}, which is not the first of its rates that passed.")
         if ladder["chosen"] is not None:
             asked = plain(asked)
             asked["settings"]["distillation"]["optimization"]["learning_rate"] = ladder["chosen"]
-    found = list(differences(asked, told))
+    found = list(differences(asked, stated))
     if audit.settings.get("method") != (method := audit.question["method"]):
         found.append(f"the method is {method}, and its settings are those of another")
     if audit.settings.get("alpha") != (alpha := audit.question["alpha"]):
@@ -111,17 +111,17 @@ def _climbed(audit: Audit) -> bool:
 
 
 def differences(
-    one: Any, other: Any, where: str = "", words: str = "{where} is {one} in the one and {other} in the other"
+    first: Any, second: Any, where: str = "", words: str = "{where} is {one} in the one and {other} in the other"
 ) -> Iterator[str]:
     """Places at which two JSON values differ, and how."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for name in dict.fromkeys([*one, *other]):
-            yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name), words)
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, pair in enumerate(zip(one, other, strict=True)):
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        for name in dict.fromkeys([*first, *second]):
+            yield from differences(first.get(name), second.get(name), f"{where}.{name}" if where else str(name), words)
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for index, pair in enumerate(zip(first, second, strict=True)):
             yield from differences(*pair, f"{where}[{index}]", words)
-    elif one != other or isinstance(one, bool) != isinstance(other, bool):
-        yield words.format(where=where, one=_short(one), other=_short(other))
+    elif first != second or isinstance(first, bool) != isinstance(second, bool):
+        yield words.format(where=where, one=_short(first), other=_short(second))
 
 
 def _short(value: Any) -> str:
@@ -171,8 +171,8 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         report.failed("seal", "the hashes of its cells are not those of the questions in it.")
     # A folder may have been given another name; the question is the same.
     found = [cells.get(item.cell) or by_key.get(item.described["audit"]) for item in audits]
-    here = [cell["cell"] for cell in found if cell is not None]
-    missing, twice = [name for name in cells if name not in here], [name for name in cells if here.count(name) > 1]
+    names = [cell["cell"] for cell in found if cell is not None]
+    missing, twice = [name for name in cells if name not in names], [name for name in cells if names.count(name) > 1]
     report.require(
         "cells",
         not missing and not twice,
@@ -208,10 +208,10 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
         if receipt["audit"] != cell["audit"]:
             found.append(f"what the audit left when it began is of audit {receipt['audit']}")
         found += [f"the {item} set was not sealed" for item in described["documents"] if item not in cell["documents"]]
-        for group, told in cell["documents"].items():
-            if root(told["commitments"]) != told["root"]:
+        for group, sealed in cell["documents"].items():
+            if root(sealed["commitments"]) != sealed["root"]:
                 found.append(f"the root of the sealed documents of the {group} set is not theirs")
-            if told["commitments"] != described["documents"].get(group):
+            if sealed["commitments"] != described["documents"].get(group):
                 found.append(f"the documents of the {group} set are not the sealed ones")
         report.require_none(
             "seal",
@@ -277,5 +277,5 @@ def _check_sizes(audit: Audit, texts: Mapping[str, str], report: Report) -> None
         if abs(size - stated[item]) > 4 + ZLIB_ROOM * size
     ]
     if found:
-        told = f"those of {len(found)} of {len(stated)} texts, within {ZLIB_ROOM:.0%}."
-        report.require_none("compressed sizes", wrong, told)
+        sentence = f"those of {len(found)} of {len(stated)} texts, within {ZLIB_ROOM:.0%}."
+        report.require_none("compressed sizes", wrong, sentence)

@@ -61,11 +61,11 @@ def weighted(others: list[FloatArray], target: FloatArray, rng: np.random.Genera
 
 def _weighted_ranks(values: FloatArray, weights_BN: FloatArray) -> FloatArray:
     """[B, N] average rank of each document among the drawn ones."""
-    _, place = np.unique(values, return_inverse=True)
-    by_value = np.zeros((place.max() + 1, len(weights_BN)))
-    np.add.at(by_value, place, weights_BN.T)
+    _, rank = np.unique(values, return_inverse=True)
+    by_value = np.zeros((rank.max() + 1, len(weights_BN)))
+    np.add.at(by_value, rank, weights_BN.T)
     ends = np.cumsum(by_value, axis=0)
-    return np.asarray((ends - (by_value - 1) / 2)[place].T)
+    return np.asarray((ends - (by_value - 1) / 2)[rank].T)
 
 
 def _weighted_correlation(x_BN: FloatArray, y_BN: FloatArray, weights_BN: FloatArray) -> FloatArray:
@@ -134,8 +134,8 @@ def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, numb
         return not len(defined) and all(end is None for end in ends)
     half = alpha / 2
     reach = SIGMAS * math.sqrt(half * (1 - half) * (1 / number + 1 / len(defined)))
-    for end, place in zip(ends, (half, 1 - half), strict=True):
-        low, high = np.quantile(defined, np.clip((place - reach, place + reach), 0, 1))
+    for end, level in zip(ends, (half, 1 - half), strict=True):
+        low, high = np.quantile(defined, np.clip((level - reach, level + reach), 0, 1))
         assert end is not None
         if not low - ROUNDING <= end <= high + ROUNDING:
             return False

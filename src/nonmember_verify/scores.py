@@ -220,8 +220,8 @@ def _why_not(how: Described) -> str:
     if how["kind"] == "Asked" or how.get("score", {}).get("kind") == "AnswerProbability":
         return "what a model answered is taken as stated; the answers are not in the bundle"
     if not is_known(how["score"]):
-        told = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
-        return f"the score ({told}) or one of its settings is unknown to this verifier"
+        stated = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
+        return f"the score ({stated}) or one of its settings is unknown to this verifier"
     if how["tables"]:
         return "the score takes tokens in their order, which a bundle tells only with token ids (--with-tokens)"
     return "the bundle holds no token statistics for them"
@@ -303,28 +303,28 @@ def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
         return f"is stated to be of the kind {how['kind']}, and its name is that of a {kind} one"
     if how["kind"] != "Scored":
         return ""
-    told, asked = plain(how["score"]), audit.settings.get("score")
+    stated, asked = plain(how["score"]), audit.settings.get("score")
 
     def differs() -> bool:
         return isinstance(asked, Mapping) and _settings(how["score"]) != dict(asked.items())
 
     if not is_known(how["score"]):  # it must be the one that the question asks for, and have no name of another
         if column in audit.question["models"] and differs():
-            return f"was scored by {_told(told)}, and the question asks for {_told(asked)}"
-        named = any(NAME_OF_KNOWN.fullmatch(item) for item in (told["name"], *column.split("/")))
-        return f"has the name of another score than {told['kind']}" if named and told["kind"] not in SCORES else ""
+            return f"was scored by {_named(stated)}, and the question asks for {_named(asked)}"
+        named = any(NAME_OF_KNOWN.fullmatch(item) for item in (stated["name"], *column.split("/")))
+        return f"has the name of another score than {stated['kind']}" if named and stated["kind"] not in SCORES else ""
     score = _settings(how["score"])
     name = SCORES[score["kind"]].name.format(**score)
-    if told["name"] != name:
-        return f"has the score {name}, and is stated to have {told['name']}"
+    if stated["name"] != name:
+        return f"has the score {name}, and is stated to have {stated['name']}"
     role = "target" if column == name else column.removeprefix(f"{name}/").removesuffix(f"/{name}")
     if how["role"] != role:
         return f"is stated to be of the role {how['role']}, and its name is that of {role}"
     if column == role and differs():
-        return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
+        return f"was scored by {_named(score)}, and the question asks for {_named(asked)}"
     odd = score.get("compat", "none") != "none" and not audit.settings.get("compat")
     if odd and score not in list(_mappings(audit.settings)):
-        return f"was scored by {_told(score)}, which the question does not ask for"
+        return f"was scored by {_named(score)}, which the question does not ask for"
     return ""
 
 
@@ -338,7 +338,7 @@ def _settings(score: Described) -> dict[str, Any]:
     return {setting: value for setting, value in score.items() if setting != "name"}
 
 
-def _told(score: Described) -> str:
+def _named(score: Described) -> str:
     rest = ", ".join(f"{name} {value}" for name, value in score.items() if name not in ("kind", "name"))
     return f"{score['kind']} ({rest})" if rest else str(score["kind"])
 

@@ -145,10 +145,10 @@ def shams_hold(audit: Audit, found: Mapping[str, Mapping[str, float]], report: R
         report.failed("shams", "the gates were to be put to two shams, and they are not there.")
         return False
     refused = True
-    for name, told in stated.items():
-        _hold(audit, told["gates"], found[name], report, f"sham {name}")
-        by_gates = any(not gate["passed"] for gate in told["gates"].values())
-        if by_gates != told["refused"]:
-            report.failed(f"sham {name}", f"refused is {told['refused']}, and its gates say {by_gates}.")
+    for name, sham in stated.items():
+        _hold(audit, sham["gates"], found[name], report, f"sham {name}")
+        by_gates = any(not gate["passed"] for gate in sham["gates"].values())
+        if by_gates != sham["refused"]:
+            report.failed(f"sham {name}", f"refused is {sham['refused']}, and its gates say {by_gates}.")
         refused &= by_gates
     return refused

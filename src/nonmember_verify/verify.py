@@ -6,17 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nonmember_verify.archive import ENVELOPE, Refused, read
 from nonmember_verify.bundle import Audit
+from nonmember_verify.canaries import commitment_of, read_private
 from nonmember_verify.certificates import SIGSTORE, Confirm, check_certificate
 from nonmember_verify.envelope import PREDICATE, Signed, opened, sha256, unread
+from nonmember_verify.known import unknown_of
+from nonmember_verify.methods import METHODS
+from nonmember_verify.methods.canary import check_revealed
 from nonmember_verify.page import PAGE, check_page
+from nonmember_verify.questions import check_documents, check_opened, check_question, check_seal
 from nonmember_verify.report import Report, some
-
-if TYPE_CHECKING:
-    from nonmember_verify.scores import Tables
+from nonmember_verify.scores import Tables, check_scores
+from nonmember_verify.verdicts import check_verdict
 
 FORMAT = 1  # of a bundle
 SCHEMA_VERSION = 2  # of result.json
@@ -64,9 +68,6 @@ Again = Callable[[Mapping[str, bytes], list[Audit], Given, Report], None]
 
 def verify(path: Path, given: Given) -> Report:
     """A line for each check. What cannot even be read is a failure, and the last one."""
-    from nonmember_verify.questions import check_seal
-    from nonmember_verify.scores import Tables
-
     report = Report()
     try:
         files = read(path)
@@ -185,12 +186,6 @@ def check_audits(
 def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
     """What this verifier does not know, as later versions may write it, is no lie: it is named, and nothing that hangs
     on it is recomputed."""
-    from nonmember_verify.known import unknown_of
-    from nonmember_verify.methods import METHODS
-    from nonmember_verify.questions import check_documents, check_question
-    from nonmember_verify.scores import check_scores
-    from nonmember_verify.verdicts import check_verdict
-
     if (version := audit.result["schema_version"]) != SCHEMA_VERSION:
         report.taken_as_stated(f"schema version {version!r} is unknown to this verifier")
         return
@@ -208,9 +203,9 @@ def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
 
 def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
     """The fields that no check has read, by file: whoever signed may have written anything there."""
-    told = [f"{name}: {', '.join(fields)}" for name, item in objects.items() if (fields := list(unread(item)))]
-    if told:
-        report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(told)}")
+    files = [f"{name}: {', '.join(fields)}" for name, item in objects.items() if (fields := list(unread(item)))]
+    if files:
+        report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(files)}")
 
 
 def is_distilled(role: str) -> bool:
@@ -222,8 +217,6 @@ def is_distilled(role: str) -> bool:
 
 
 def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
-    from nonmember_verify.questions import check_opened
-
     if given.has_documents:
         for audit in audits:
             check_opened(audit, given.documents, given.secret or b"", report.of(audit, audits))
@@ -248,9 +241,6 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
 
 
 def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
-    from nonmember_verify.canaries import commitment_of, read_private
-    from nonmember_verify.methods.canary import check_revealed
-
     asked = [audit for audit in audits if audit.question["method"] == "canary"]
     if given.canaries is None:
         if asked:

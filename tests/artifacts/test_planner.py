@@ -13,7 +13,7 @@ from nonmember.artifacts.store import Store
 from nonmember.generated.rephrased import Written
 from nonmember.observations import TokenStatistics
 from nonmember.records import Prompt
-from nonmember.sweeps.costs import Cost, Work, in_order
+from nonmember.sweeps.costs import ArtifactCost, Work, in_order
 from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 
@@ -108,7 +108,7 @@ def test_what_a_model_will_write_is_in_the_graph_before_it_is_written(tmp_path):
 def test_the_longest_chain_comes_first_and_side_by_side_it_decides(tmp_path):
     graph = graph_of(tmp_path, 0.1, 0.2)
     seconds = {"target": 10.0, "reference": 30.0, "l0.1": 5.0, "l0.2": 7.0}
-    known = {name: Cost(1, seconds.get(node.spec.readable, 0.0), 1) for name, node in graph.nodes.items()}
+    known = {name: ArtifactCost(1, seconds.get(node.spec.readable, 0.0), 1) for name, node in graph.nodes.items()}
     order = [graph.nodes[name].spec.readable for name in in_order(graph, known)]
     assert order.index("reference") < order.index("target") < order.index("l0.2") < order.index("l0.1")
     work = Work(graph, known)

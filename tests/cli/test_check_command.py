@@ -91,7 +91,7 @@ def test_cells_are_those_of_a_multirun():
     """In another order: those that choose the same groups one after the other, their values as on the command line."""
     register()
     cells = [
-        (cell.number, cell.words, cell.config.data.domain, cell.config.target.path)
+        (cell.number, cell.overrides, cell.config.data.domain, cell.config.target.path)
         for cell in cells_of("fsd_target_size", ["world=pythia"])
     ]
     assert sorted(number for number, *_ in cells) == list(range(6))

@@ -11,9 +11,9 @@ from nonmember.config import grid
 from nonmember.config.roots import register
 from nonmember.feasibility.memory import Machine
 from nonmember.feasibility.table import CheckedCell
-from nonmember.feasibility.verdict import GPUS, READY, Checked
+from nonmember.feasibility.verdict import GPUS, READY, CheckResult
 
-CELLS = {"order_duplication": [Checked(READY, ())] * 2, "order_shards": [Checked(GPUS.format(2), ("a/model",))]}
+CELLS = {"order_duplication": [CheckResult(READY, ())] * 2, "order_shards": [CheckResult(GPUS.format(2), ("a/model",))]}
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from nonmember.runtime.interruption import Interrupted
 from nonmember.runtime.progress import duration
 from nonmember.sweeps import processes, sweep
 from nonmember.sweeps import slurm as jobs
-from nonmember.sweeps.costs import Cost, Work
+from nonmember.sweeps.costs import ArtifactCost, Work
 from nonmember.sweeps.dry_run import MOST_LISTED, show
 from nonmember.sweeps.outcomes import Cells
 from nonmember.sweeps.processes import Order, keep_grown_worker, shared, state_for_workers
@@ -48,7 +48,7 @@ def made_up(seed: int, num_cells: int = 12, num_artifacts: int = 20) -> tuple[Si
             node.users.add(cell)
             waiting += node.parents
     seconds = {name: float(rng.integers(1, 20)) for name in nodes}
-    work = Work(SimpleNamespace(nodes=nodes), {name: Cost(None, seconds[name], None) for name in nodes})
+    work = Work(SimpleNamespace(nodes=nodes), {name: ArtifactCost(None, seconds[name], None) for name in nodes})
     plan = SimpleNamespace(graph=SimpleNamespace(nodes=nodes), num_cells=num_cells)
     return plan, work, seconds | {cell: float(rng.integers(1, 9)) for cell in range(num_cells)}
 
@@ -168,15 +168,15 @@ class Executor:
     def __init__(self) -> None:
         self.parameters: dict[str, Any] = {}
 
-    def update_parameters(self, **given: Any) -> None:
-        self.parameters |= given
+    def update_parameters(self, **kwargs: Any) -> None:
+        self.parameters |= kwargs
 
-    def map_array(self, call: Callable[..., Any], *columns: Sequence[Any]) -> list[Job]:
+    def map_array(self, fn: Callable[..., Any], *iterable: Sequence[Any]) -> list[Job]:
         number = 1 + len(self.arrays)
-        self.arrays.append(Array(number, call, columns, self.parameters.get("slurm_additional_parameters") or {}))
-        ids = [f"{number}_{index}" for index in range(len(columns[0]))]
-        calls = zip(*columns, strict=True)
-        return [Job(item, self.outcomes.get(item) or call(*given)) for item, given in zip(ids, calls, strict=True)]
+        self.arrays.append(Array(number, fn, iterable, self.parameters.get("slurm_additional_parameters") or {}))
+        ids = [f"{number}_{index}" for index in range(len(iterable[0]))]
+        calls = zip(*iterable, strict=True)
+        return [Job(item, self.outcomes.get(item) or fn(*given)) for item, given in zip(ids, calls, strict=True)]
 
 
 class SlurmLauncher:
@@ -318,7 +318,7 @@ def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):
     there: set[str] = set()
     store = SimpleNamespace(hashes=lambda kind: there)
     graph = SimpleNamespace(nodes={f"models/{name}": node for name, node in plan.graph.nodes.items()})
-    work = Work(graph, {f"models/{name}": Cost(100, None, None) for name in plan.graph.nodes})
+    work = Work(graph, {f"models/{name}": ArtifactCost(100, None, None) for name in plan.graph.nodes})
     plan.planner = SimpleNamespace(store=store)
     bar = SweepBar("mine", plan, work, SimpleNamespace(num_ended=lambda: 3))
     with bar:

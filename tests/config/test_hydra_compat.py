@@ -12,12 +12,14 @@ from nonmember.config.hydra_compat import checked_options, interpolations
 from nonmember.config.roots import register
 
 
-@pytest.mark.parametrize("needed", [("load_config", "self path"), ("load_it", "self config_path")])
+@pytest.mark.parametrize(
+    "needed", [("load_config", "self path"), ("load_it", "self config_path"), ("load_attribute", None)]
+)
 def test_another_hydra_is_named(needed):
     with pytest.raises(
         ImportError, match=r"^hydra-core 1\.\d.* is not what .*: ConfigRepository\.load_.*Install hydra-core"
     ):
-        hydra_compat.require_known_hydra([(ConfigRepository, *needed)])
+        hydra_compat.require_known([(ConfigRepository, *needed)])
 
 
 def test_what_hydra_keeps_of_a_file():

@@ -52,16 +52,19 @@ class Job:
 def sweep(monkeypatch):
     """sweep(outcomes): runs them as jobs by a launcher that gives up at the first error."""
 
-    def results(job: Job) -> list[Any]:
-        job.waited_for = True
-        if isinstance(job.outcome, BaseException):
-            raise job.outcome
-        return [job.outcome]
+    def results(self: Job) -> list[Any]:
+        self.waited_for = True
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return [self.outcome]
+
+    def launch(self: object, job_overrides: list[list[str]], initial_job_idx: int) -> list[JobReturn]:
+        return [core.Job.results(job)[0] for job in given]
 
     def run(*outcomes: Any) -> tuple[list[Job], Any]:
-        given = [Job(number, outcome) for number, outcome in enumerate(outcomes)]
+        given[:] = [Job(number, outcome) for number, outcome in enumerate(outcomes)]
         monkeypatch.setattr(core.Job, "results", results)
-        monkeypatch.setattr(launcher, "launch", lambda self, *_: [core.Job.results(job)[0] for job in given])
+        monkeypatch.setattr(launcher, "launch", launch)
         before = core.Job.results
         try:
             with all_awaited():
@@ -71,6 +74,7 @@ def sweep(monkeypatch):
         finally:
             assert core.Job.results is before
 
+    given: list[Job] = []
     launcher = importlib.import_module(
         LAUNCHERS
     ).BaseSubmititLauncher  # Hydra makes plugins anew when it looks for them

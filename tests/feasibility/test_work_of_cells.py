@@ -18,17 +18,17 @@ from nonmember.corpora import Cleaned, Component, Hub, Mixture, NestedMixture, P
 from nonmember.endpoints import Probe
 from nonmember.endpoints.models import Recorded
 from nonmember.feasibility.jobs import Job, Unknown, bound_of, jobs_of, weights_of, words_in
-from nonmember.feasibility.memory import GIB, Machine, Memory, Settings, training
+from nonmember.feasibility.memory import GIB, Machine, MemoryUse, TrainerSettings, training
 from nonmember.feasibility.meta import shape_of
 from nonmember.feasibility.table import CheckedCell, costs, hours, markdown, rows_of, short, summary, to_csv
-from nonmember.feasibility.verdict import Budget, Checked, check, fitting
+from nonmember.feasibility.verdict import Budget, CheckResult, check, fitting
 from nonmember.models import Noised, Pretrained
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 from nonmember_papers.decop import recorded_scores  # noqa: F401 (a probe of it)
 
 AT_ONCE = ["decop_papers"]
-SETTINGS = Settings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
+SETTINGS = TrainerSettings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
 MIMIR = Hub("iamgroot42/mimir", None, "test", "0" * 40, "text", None, data_files="test/arxiv.jsonl", domain="arxiv")
 CLEANED = Cleaned(MIMIR, 100, 200, "cut", None, 64)
 HALF = Part(CLEANED, take="a", sizes={"a": 400}, by="document", per="corpus", salt="x")
@@ -80,26 +80,26 @@ def test_training_holds_sixteen_bytes_a_parameter():
 
 def test_devices_divide_weights_and_nothing_else():
     machine = Machine(gib=100)
-    assert Memory(92 * GIB, 0).devices(machine) == 1
-    assert Memory(138 * GIB, 23 * GIB).devices(machine) == 2
-    assert Memory(1, 92 * GIB).devices(machine) is None
+    assert MemoryUse(92 * GIB, 0).devices(machine) == 1
+    assert MemoryUse(138 * GIB, 23 * GIB).devices(machine) == 2
+    assert MemoryUse(1, 92 * GIB).devices(machine) is None
 
 
 def test_smaller_batches_come_before_more_devices():
-    def needs(settings: Settings) -> Memory:
-        return Memory(10 * GIB, settings.micro_batch_size * 20 * GIB)
+    def needs(settings: TrainerSettings) -> MemoryUse:
+        return MemoryUse(10 * GIB, settings.micro_batch_size * 20 * GIB)
 
     job = Job("tuning", "m", "1", 1, 1.0, needs)
     number, gib, words = fitting([job], SETTINGS, Machine(gib=80))
     assert (number, gib) == (1, 30)
     assert "trainer.micro_batch_size=1" in words
-    large = Job("observing", "m", "2", 1, 1.0, lambda _: Memory(140 * GIB, 0))
+    large = Job("observing", "m", "2", 1, 1.0, lambda _: MemoryUse(140 * GIB, 0))
     assert fitting([job, large], SETTINGS, Machine(gib=80))[0] == 2
 
 
 def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
-    item, two = (Job("observing", "m", name, 10, 1e15, lambda _: Memory(1, 1)) for name in "ab")
-    checked = Checked("ready", ("a/b",), jobs=(item,), num_gpus=1, gib=1.0)
+    item, two = (Job("observing", "m", name, 10, 1e15, lambda _: MemoryUse(1, 1)) for name in "ab")
+    checked = CheckResult("ready", ("a/b",), jobs=(item,), num_gpus=1, gib=1.0)
     cells = [
         CheckedCell("s", "x=1", checked),
         CheckedCell("s", "x=2", replace(checked, jobs=(item, two))),
@@ -112,7 +112,8 @@ def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
     assert summary(cells) == "3 cells: 2 ready, 1 retired"
     hour = Machine(tflops=1e3 / 3.6, utilisation=1.0)  # 1e18 operations
     jobs = [
-        Job("observing", "m", name, 10, number, lambda _: Memory(1, 1)) for name, number in (("c", 1e18), ("d", 2e18))
+        Job("observing", "m", name, 10, number, lambda _: MemoryUse(1, 1))
+        for name, number in (("c", 1e18), ("d", 2e18))
     ]
     sweeps = [CheckedCell(name, "", replace(checked, jobs=some)) for name, some in (("x", jobs[:1]), ("y", jobs))]
     assert costs(sweeps, hour) == "Hours: x 1.0, y 3.0; together 3.0."
@@ -154,9 +155,9 @@ def test_sequences_longer_than_a_model_reads_are_refused_before_anything_is_trai
 
 
 def test_the_table_for_others_has_each_sweep_and_what_it_asks_for():
-    job = Job("observing", "m", "1", None, None, lambda _: Memory(1, 1))
-    ready = Checked("ready", ("a/b",), jobs=(job,), num_gpus=1, gib=1.0)
-    asks = Checked("asks", ("c/d",), ("supply the file",))
+    job = Job("observing", "m", "1", None, None, lambda _: MemoryUse(1, 1))
+    ready = CheckResult("ready", ("a/b",), jobs=(job,), num_gpus=1, gib=1.0)
+    asks = CheckResult("asks", ("c/d",), ("supply the file",))
     cells = [CheckedCell("one", "x=1", ready), *(CheckedCell(f"sweep-{number}", "", asks) for number in range(8))]
     told = markdown(cells, Machine(gib=80, tflops=300), date(2026, 11, 22), "nonmember check one").splitlines()
     assert any(line.startswith("Made by `nonmember check one`.") for line in told)
@@ -172,7 +173,7 @@ def test_the_table_for_others_has_each_sweep_and_what_it_asks_for():
 # ------------------------------------------------------------------------------------------------ whole cells
 
 
-def cell(*overrides: str, name: str = "audit", on: date = date(2026, 11, 22), gib: float = 80) -> Checked:
+def cell(*overrides: str, name: str = "audit", on: date = date(2026, 11, 22), gib: float = 80) -> CheckResult:
     from nonmember.config.compose import composed
     from nonmember.config.feasible import check_cell
 
@@ -330,7 +331,7 @@ def own(tmp_path_factory):
     documents.write_text("".join(json.dumps({"id": str(item), "text": f"one two {item}"}) + "\n" for item in range(40)))
     models = {"target": "EleutherAI/pythia-410m", "reference": "EleutherAI/pythia-1b"}
 
-    def look(*more: str, gib: float = 80, **paths: object) -> Checked:
+    def look(*more: str, gib: float = 80, **paths: object) -> CheckResult:
         given = [f"{role}.path={path}" for role, path in {**models, "data": documents, **paths}.items() if path]
         return cell("world=own", *given, *more, gib=gib)
 

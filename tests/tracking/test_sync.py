@@ -16,7 +16,6 @@ from nonmember.cli import sync
 from nonmember.records.curves import CURVES
 from nonmember.results.result import RESULT
 from nonmember.sweeps.running import shared
-from nonmember.tracking import trackers as tracking
 from nonmember.tracking.online import Unreachable
 from nonmember.tracking.trackers import NoTracker, RunInfo, run_id_of
 from wandb_helpers import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
@@ -95,7 +94,7 @@ class Sent(NoTracker):
 @pytest.fixture
 def server(monkeypatch) -> Server:
     server = Server()
-    monkeypatch.setattr(tracking, "WandbLogging", server.logging)
+    monkeypatch.setattr(sync, "WandbLogging", server.logging)
     return server
 
 
@@ -216,7 +215,7 @@ def test_texts_are_those_that_the_user_names(nonmember, ask, tmp_path, server, c
     assert said.status == 0, said.err
     monkeypatch.delenv("NONMEMBER_OUTPUTS", raising=False)
     told = []
-    monkeypatch.setattr("nonmember.results.mirror.mirror", lambda *arguments: told.append(arguments[-1]))
+    monkeypatch.setattr(sync, "mirror", lambda *arguments: told.append(arguments[-1]))
     words = ["--text", "data=jsonl", f"data.path={tmp_path / 'documents.jsonl'}"]
     assert call(*words) == "sent 1, already there 0, failed 0\n"
     rows = [json.loads(line) for line in (tmp_path / "documents.jsonl").read_text().splitlines()]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
-from nonmember.advice.measured import Measured, Says, measured
+from nonmember.advice.measured import MeasuredPower, Says, measured
 from nonmember.advice.situation import Heldout, Offered, Situation
 from nonmember.methods.base import Claim
-from nonmember.records.requirements import Access
+from nonmember.records.requirements import ACCESS
 
 OF_A_SIBLING = ("prism",)  # have no power where the target's own base is the reference (docs/methods/prism.md)
 READINGS = 4  # at which methods that find membership are ranked
@@ -37,7 +37,7 @@ class Option:
     says: tuple[Claim, ...]
     cost: Cost
     command: str
-    measured: Mapping[Says, Mapping[int, Measured]]
+    measured: Mapping[Says, Mapping[int, MeasuredPower]]
     missing: tuple[str, ...]
 
     @property
@@ -107,7 +107,7 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
     level, needed = situation.level, contestant.requirements.access
     missing = [need.what for need in contestant.needs if not need.met(situation)]
     if needed is not None and (level is None or level < needed):
-        missing.insert(0, _ACCESS[needed])
+        missing.insert(0, ACCESS[needed].asked)
     if situation.documents < contestant.requirements.documents:
         missing.append(f"{contestant.requirements.documents} texts")
     says = contestant.may_say(situation)
@@ -120,17 +120,8 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
 
 
 def _with_given(option: Option, given: Mapping[str, str]) -> Option:
-    words = [given.get(word.partition("=")[0], word) for word in option.command.split(" ")]
-    return replace(option, command=" ".join(words))
-
-
-_ACCESS = {
-    Access.TEXT: "a model that returns text",
-    Access.TOP_LOGPROBS: "log-probabilities of the likeliest next tokens",
-    Access.PROMPT_LOGPROBS: "the log-probability of each token of a given text",
-    Access.FULL_LOGITS: "the weights (full next-token distributions)",
-    Access.WEIGHTS: "the weights",
-}
+    parts = [given.get(word.partition("=")[0], word) for word in option.command.split(" ")]
+    return replace(option, command=" ".join(parts))
 
 
 def _measured_as(contestant: Contestant, situation: Situation) -> str:
@@ -166,13 +157,13 @@ def _command(contestant: Contestant, situation: Situation) -> str:
         reference = (
             "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
         )
-        words = ["nonmember score", model, reference, "data.path=FILE"]
+        parts = ["nonmember score", model, reference, "data.path=FILE"]
     else:
-        words = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
-    return " ".join(word for word in words if word)
+        parts = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
+    return " ".join(word for word in parts if word)
 
 
-def _difference(cells: Mapping[int, Measured], says: Says, excludes: int) -> float | None:
+def _difference(cells: Mapping[int, MeasuredPower], says: Says, excludes: int) -> float | None:
     right, wrong = {"non_membership": (0, excludes), "membership": (READINGS, 0), "ranking": (READINGS, -1)}[says]
     if right not in cells:
         return None
@@ -311,7 +302,7 @@ def _claims(option: Option) -> str:
     return " or ".join(sentences) + ends
 
 
-def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:
+def _power(says: Says, cells: Mapping[int, MeasuredPower], excludes: int) -> str:
     """How many sets got the verdict, by how often they were read."""
     parts = []
     for dose, item in cells.items():
@@ -321,11 +312,11 @@ def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:
     return ", ".join(parts)
 
 
-def _interval(one: Measured) -> str:
-    return "" if one.low is None or one.high is None else f" [{one.low:.0%}, {one.high:.0%}]"
+def _interval(cell: MeasuredPower) -> str:
+    return "" if cell.low is None or cell.high is None else f" [{cell.low:.0%}, {cell.high:.0%}]"
 
 
-def _nearest(cell: Measured, situation: Situation) -> str:
+def _nearest(cell: MeasuredPower, situation: Situation) -> str:
     if 0.5 <= situation.documents / cell.num_documents <= 2:
         return ""
     return f"; no size closer to your {situation.documents:,} texts was measured"

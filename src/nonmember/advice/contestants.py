@@ -13,7 +13,7 @@ from nonmember import methods
 from nonmember.advice.situation import Situation
 from nonmember.methods import Access, Method, Requirements
 from nonmember.methods.base import Claim
-from nonmember.records.requirements import Input
+from nonmember.records.requirements import INPUTS, Input
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,13 @@ class Need:
 
 
 SAME_DRAW = Need("heldout", "unread text of the same draw", ("same_draw",))
-SAME_KIND = Need("heldout", "unread text of the same kind", ("same_draw", "other_date"))
+SAME_KIND = Need("heldout", INPUTS["heldout"].asked, ("same_draw", "other_date"))
 RELATED = Need("related", "related text that the target may have read")
-NEEDS: Mapping[Input, Need] = {  # but general text, which most can get
-    item.name: item  # type: ignore[misc]
-    for item in (
-        Need("reference", "a reference model that has certainly not read the texts"),
-        Need("out_models", "several models that have certainly not read the texts"),
-        Need("base", "the target's base model, which has not read the texts"),
-        Need("stand_in", "another model of the target's size that has not read the texts"),
-        SAME_KIND,
-        Need("unseen", "further unread text for tuning"),
-        Need("order", "the public order of the file"),
-        Need("works", "texts that are passages from works (books, papers)"),
-        Need("titles", "a title or name for each text"),
-        Need("follows", "a target that follows instructions"),
-        Need("canaries", "canaries that were planted before the texts were published"),
-        Need("rephraser", "a model for paraphrasing"),
-        Need("known_read", "text that the target is known to have read"),
-    )
+# But general text, which most can get.
+NEEDS: Mapping[Input, Need] = {
+    name: SAME_KIND if name == "heldout" else Need(name, words.asked)
+    for name, words in INPUTS.items()
+    if name != "general"
 }
 
 

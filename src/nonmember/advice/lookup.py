@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.advice.advise import Past
-from nonmember.advice.situation import ACCESS
+from nonmember.advice.situation import LEVELS, Offered
 from nonmember.artifacts import Builder
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus
@@ -18,20 +18,19 @@ from nonmember.results.result import AuditResult
 TOKENS_PER_WORD = 1.3  # of English prose, by most vocabularies; no tokenizer is loaded for it
 
 
-def offered(builder: Builder, model: ModelSpec) -> str:
+def offered(builder: Builder, model: ModelSpec) -> Offered:
     """The name of the target's access. An endpoint is asked a few plain questions, which may be charged."""
     if model.has_weights:
         model.validate()
         return "weights"
-    for name in ("logprobs", "top_logprobs"):
-        level = ACCESS[name]
-        assert level is not None
+    names: tuple[Offered, ...] = ("logprobs", "top_logprobs")
+    for name in names:
         try:
-            model.require(builder, level, "advice")
+            model.require(builder, LEVELS[name], "advice")
         except ValueError:
             continue
         return name
-    model.require(builder, ACCESS["text"], "advice")  # type: ignore[arg-type]  # which says why there is none
+    model.require(builder, LEVELS["text"], "advice")  # which says why there is none
     return "text"
 
 

@@ -17,7 +17,7 @@ Says = Literal["non_membership", "membership", "ranking"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPower:
     """Of `of` sets that the target had read `dose` times, `count` got what `says` names: a verdict of non-membership or
     of membership; or (ranking) a statistic above that of all but 5% of the unread ones.
 
@@ -43,15 +43,15 @@ class Measured:
 
 
 @cache
-def all_measured() -> tuple[Measured, ...]:
+def all_measured() -> tuple[MeasuredPower, ...]:
     """Raises ValueError for a file of another version."""
     held: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     if held["version"] != VERSION:
         raise ValueError(f"Expected measured.json of version {VERSION}; got {held['version']}. Install again.")
-    return tuple(Measured(**item) for item in held["cells"])
+    return tuple(MeasuredPower(**item) for item in held["cells"])
 
 
-def measured(method: str, setting: str, says: Says, documents: int = 100) -> dict[int, Measured]:
+def measured(method: str, setting: str, says: Says, documents: int = 100) -> dict[int, MeasuredPower]:
     """By how often the target had read the set, rising, of sets of the nearest size by ratio; empty: not measured."""
     found = [item for item in all_measured() if (item.method, item.setting, item.says) == (method, setting, says)]
     sizes = sorted({item.num_documents for item in found})

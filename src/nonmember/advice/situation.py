@@ -7,24 +7,16 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, Self
 
 from nonmember.checks import Checked, Count, Number
-from nonmember.records.requirements import Access
+from nonmember.records.requirements import ACCESS, Access
 
 Offered = Literal["none", "text", "top_logprobs", "logprobs", "weights"]
 Heldout = Literal["none", "same_draw", "other_date"]
 
-ACCESS: Mapping[str, Access | None] = {
-    "none": None,
+LEVELS: Mapping[Offered, Access] = {  # but none
     "text": Access.TEXT,
     "top_logprobs": Access.TOP_LOGPROBS,
     "logprobs": Access.PROMPT_LOGPROBS,
     "weights": Access.WEIGHTS,
-}
-IN_WORDS = {
-    "none": "no model",
-    "text": "a model that returns only text",
-    "top_logprobs": "a model that returns log-probabilities of the likeliest next tokens",
-    "logprobs": "a model that returns the log-probability of each token of a given text",
-    "weights": "the model's weights",
 }
 
 
@@ -81,14 +73,16 @@ class Situation(Checked):
     @property
     def level(self) -> Access | None:
         """None: no model."""
-        return ACCESS[self.access]
+        return LEVELS.get(self.access)
 
     @property
     def all_tokens(self) -> int:
         return self.documents * self.tokens
 
     def in_words(self) -> str:
-        parts = [IN_WORDS[self.access], f"{self.documents:,} texts of about {self.tokens:,} tokens"]
+        given = {"none": "no model", "text": "a model that returns only text", "weights": "the model's weights"}
+        model = given.get(self.access) or f"a model that returns {ACCESS[self.level].asked}"
+        parts = [model, f"{self.documents:,} texts of about {self.tokens:,} tokens"]
         parts += {
             "none": [],
             "same_draw": ["unread text of the same draw"],

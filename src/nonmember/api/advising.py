@@ -6,12 +6,15 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nonmember.api.inputs import Inputs
-
-if TYPE_CHECKING:
-    from nonmember.advice import Advice
+from nonmember import advice
+from nonmember.advice import Advice, Situation
+from nonmember.advice.lookup import about_texts, offered, past_audits
+from nonmember.api.inputs import Inputs, at_work
+from nonmember.config.build import build
+from nonmember.config.inputs import check_places
+from nonmember.config.words import override
 
 
 def advise(*, target: Any = None, documents: Any = None, outputs: str | None = None, **situation: Any) -> Advice:
@@ -39,15 +42,6 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     >>> [option.name for option in advice.concluding]
     ['dose', 'clearance', 'prism']
     """
-    from nonmember.advice import Situation, advise
-    from nonmember.advice.lookup import about_texts, offered, past_audits
-    from nonmember.api.work import at_work, ready
-    from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained
-    from nonmember.config.inputs import check_places
-    from nonmember.config.runs import builder_of
-    from nonmember.config.words import override
-
     found: dict[str, Any] = {} if not isinstance(documents, int) else {"documents": documents}
     texts = None if isinstance(documents, int) else documents
     inputs = Inputs.of((), {"outputs": outputs})
@@ -59,9 +53,9 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     else:
         inputs.add_model("target", target)
     inputs.add_texts("documents", texts)
-    with at_work(), explained(), composed("score", inputs.overrides, inputs.replaced) as (config, _):
+    with at_work(), inputs.composed("score") as (config, _):
         if target is not None or texts is not None:
-            builder = ready(builder_of(config), inputs)
+            builder = inputs.builder_of(config)
             if target is not None:
                 model = build(config.target)
                 check_places(model)
@@ -69,13 +63,11 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
             if texts is not None:
                 found |= about_texts(builder.get(build(config.data.corpus)))
         past = past_audits(Path(config.outputs) / "audits")
-    return advise(Situation.of(found | situation), past, _words(target, texts))
+    return advice.advise(Situation.of(found | situation), past, _words(target, texts))
 
 
 def _words(target: Any, texts: Any) -> dict[str, str]:
     """What commands may repeat of what was given: key of the config -> word for a shell."""
-    from nonmember.config.words import override
-
     given: dict[str, Any] = {}
     if isinstance(target, str | os.PathLike):
         target = {"path": os.fspath(target)}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides
+from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides, at_work
+from nonmember.api.results import FinishedAudit
+from nonmember.audits.cell import run_cell
+from nonmember.audits.joined import run_joined
+from nonmember.config.given import IncompleteQuestion
+from nonmember.config.parts import is_auto, overrides_of_part, parts_of
+from nonmember.config.runs import cell_of
+from nonmember.runtime.files import alone_in
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
-    from nonmember.api.results import FinishedAudit
-
-KEYWORDS = {"target": "target", "reference": "reference", **{place: name for name, place in OWN_PLACES.items()}}
+KEYWORDS = {"target": "target", "reference": "reference", **{key: name for name, key in OWN_PLACES.items()}}
 
 
 def audit(
@@ -72,42 +75,31 @@ def audit(
     ...                  documents="documents.jsonl", trainer="gpu")  # doctest: +SKIP
     >>> found.verdict, found.p_value  # doctest: +SKIP
     """
-    from nonmember.api.results import FinishedAudit
-    from nonmember.api.work import at_work, ready
-    from nonmember.config.compose import composed, explained
-    from nonmember.config.given import IncompleteQuestion
-    from nonmember.config.parts import is_auto, parts_of, words_of_part
-    from nonmember.config.runs import builder_of, cell_of
-    from nonmember.runtime.files import alone_in
-
     inputs = Inputs.of(overrides, {"method": method, **settings})
     inputs.default("logger", "none")
     inputs.add_model("target", target)
     inputs.add_model("reference", reference)
     for name, given in (("documents", documents), ("heldout", heldout), ("unseen", unseen), ("general", general)):
         inputs.add_texts(name, given)
-    with at_work(), explained():
-        with composed("audit", inputs.overrides, inputs.replaced) as (config, folder):
+    with at_work():
+        with inputs.composed("audit") as (config, folder):
             try:
-                cell, builder = cell_of(config, folder), ready(builder_of(config), inputs)
+                cell, builder = cell_of(config, folder), inputs.builder_of(config)
             except IncompleteQuestion as error:
                 raise ValueError(
                     f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))} to nm.audit."
                 ) from None
-            joins = is_auto(config)
             asked = config.copy()
+
+        def again(name: str, more: Sequence[str]) -> AbstractContextManager[tuple[Any, Path]]:
+            return replace(inputs, overrides=overrides_of_part(inputs.overrides, name, more)).composed("audit")
+
         with alone_in(folder):
-            if joins:
-                from nonmember.audits.joined import run_joined
-
-                def again(name: str, more: Sequence[str]) -> AbstractContextManager[tuple[DictConfig, Path]]:
-                    return composed("audit", words_of_part(inputs.overrides, name, more), inputs.replaced)
-
-                parts = parts_of(asked, folder, again, builder)
-                return FinishedAudit(run_joined(cell, parts, builder), folder)
-            from nonmember.audits.cell import run_cell
-
-            return FinishedAudit(run_cell(cell, builder), folder)
+            if is_auto(asked):
+                result = run_joined(cell, parts_of(asked, folder, again, builder), builder)
+            else:
+                result = run_cell(cell, builder)
+            return FinishedAudit(result, folder)
 
 
 def _keyword(key: str) -> str:

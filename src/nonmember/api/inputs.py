@@ -1,23 +1,44 @@
-"""Converts Python arguments to overrides; models and texts in memory are passed beside them."""
+"""A call from Python: its arguments as overrides, models and texts in memory beside them; quiet, interruptible."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
+from nonmember.config.compose import composed, explained
+from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
+from nonmember.corpora.sources.columns import IDS, is_missing
 from nonmember.corpora.sources.conversations import ConversationsInMemory, holds_conversations
 from nonmember.corpora.sources.documents import InMemory, digest_of
-from nonmember.runtime.naming import path_of
+from nonmember.models.kinds import in_memory
+from nonmember.runtime.interruption import interruptible, interruption_of
+from nonmember.runtime.naming import label_of_path, path_of
+from nonmember.runtime.quiet import quiet
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
 OTHER_PLACES = {**OWN_PLACES, "general": "general"}
 Overrides = Sequence[str] | Mapping[str, Any]
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Ctrl-C saves what training has reached and comes out as KeyboardInterrupt, Hydra's errors as ValueError with the
+    sentence of the command line. The libraries are quiet meanwhile."""
+    with interruptible(ends_process=False), quiet(), explained():
+        try:
+            yield
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if (interruption := interruption_of(error)) is not None:
+                raise interruption from None
+            raise
 
 
 @dataclass
@@ -44,12 +65,12 @@ class Inputs:
         """
         if isinstance(overrides, str):
             raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
-        words = (
+        given = (
             [override(*item) for item in overrides.items()]
             if isinstance(overrides, Mapping)
             else with_literal_paths(overrides)
         )
-        return cls([*words, *(override(key, value) for key, value in settings.items() if value is not None)])
+        return cls([*given, *(override(key, value) for key, value in settings.items() if value is not None)])
 
     @property
     def in_own_world(self) -> bool:
@@ -60,13 +81,29 @@ class Inputs:
         if not any(word.lstrip("+").partition("=")[0] == key for word in self.overrides):
             self.overrides.append(override(key, value))
 
-    def provide(self, builder: Builder) -> None:
+    def composed(self, command: str) -> AbstractContextManager[tuple[Any, Path]]:
+        return composed(command, self.overrides, self.replaced)
+
+    def builder_of(self, config: Any) -> Builder:
+        """The builder of a composed config, with the models and texts in memory.
+
+        Raises:
+            ValueError: For a trainer that starts further processes: they would run the caller's program again, and
+                find no model in its memory.
+        """
+        builder = builder_of(config)
+        if not builder.compute.in_one_process:
+            raise ValueError(
+                "A call from Python runs in one process; got a trainer of several. Use trainer=cpu or trainer=gpu, or "
+                "save the model and give its path to the command `nonmember audit` with trainer=ddp or trainer=fsdp."
+            )
         for item in self.handing_over:
             item(builder)
+        return builder
 
     # Models ----------------------------------------------------------------------------------------------------------
 
-    def add_model(self, place: str, given: Any, *, argument: str | None = None) -> None:
+    def add_model(self, node: str, given: Any, *, argument: str | None = None) -> None:
         """Put a model in its place in the config.
 
         Args:
@@ -80,53 +117,51 @@ class Inputs:
             given = {"path": os.fspath(given)}
         if isinstance(given, Mapping):
             if "_target_" in given:
-                self.replaced[place] = dict(given)
+                self.replaced[node] = dict(given)
                 return
             if not self.in_own_world:
-                self.overrides.append(f"model@{place}=pretrained")
-            self.overrides += [override(f"{place}.{key}", value) for key, value in given.items()]
+                self.overrides.append(f"model@{node}=pretrained")
+            self.overrides += [override(f"{node}.{key}", value) for key, value in given.items()]
             return
-        model, tokenizer = _model_and_tokenizer(given, argument or place)
-        from nonmember.models.kinds.in_memory import InMemory, content_of
-
-        spec = InMemory(content_of(model, tokenizer), _name(model))
+        model, tokenizer = _model_and_tokenizer(given, argument or node)
+        spec = in_memory.InMemory(in_memory.content_of(model, tokenizer), _name(model))
         values = {"_target_": "nonmember.models.InMemory", **literal(asdict(spec))}
-        self.replaced[place] = values | {"bos": "${oc.select:tokens.bos,auto}"}
+        self.replaced[node] = values | {"bos": "${oc.select:tokens.bos,auto}"}
         self.handing_over.append(lambda builder: spec.provide(builder, model, tokenizer))
 
     # Texts -----------------------------------------------------------------------------------------------------------
 
-    def add_texts(self, name: str, given: Any, *, place: str | None = None) -> None:
+    def add_texts(self, name: str, given: Any, *, node: str | None = None) -> None:
         """Put texts in their place in the config.
 
         Args:
             name: Of `OWN_PLACES`.
             given: Path, list of texts, list of rows, pandas DataFrame or Arrow table; None is left to the config.
-            place: Of the config, where the command has another one.
+            node: Of the config, where the command has another one.
         """
         if given is None:
             return
-        place = place or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]
+        node = node or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]
         rows = None if isinstance(given, str | os.PathLike) else _rows(given, name)
-        in_data = place.partition(".")[0] == "data"
-        chat = "data=chat" if in_data else f"data@{place}=base/chat"
+        in_data = node.partition(".")[0] == "data"
+        chat = "data=chat" if in_data else f"data@{node}=base/chat"
         if rows and holds_conversations(rows[0]) and chat not in self.overrides:
             self.overrides.append(chat)
         if not self.in_own_world and chat not in self.overrides:
-            self.overrides.append("data=documents" if place == "data" else f"+data@{place}=documents")
+            self.overrides.append("data=documents" if node == "data" else f"+data@{node}=documents")
         if isinstance(given, str | os.PathLike):
             if _is_text(os.fspath(given)):
                 raise ValueError(f"{name} must be a list of texts, or a path; got one text. Pass [text].")
-            self.overrides.append(override(f"{place}.path", os.fspath(given)))
+            self.overrides.append(override(f"{node}.path", os.fspath(given)))
             return
         if not rows:
             raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
         digest = digest_of(rows)
-        self.overrides.append(f"{place}.path=null")
-        self.default(f"{place}.label", name)
+        self.overrides.append(f"{node}.path=null")
+        self.default(f"{node}.label", name)
         columns = ("text_field", "id_field", "cluster_field", "title_field", "author_field", "domain")
         kind = ConversationsInMemory if chat in self.overrides else InMemory
-        self.replaced[f"{place}.corpus.base.source"] = {
+        self.replaced[f"{node}.corpus.base.source"] = {
             "_target_": f"nonmember.corpora.{kind.__name__}",
             "digest": digest,
             **{column: f"${{....{column}}}" for column in columns},
@@ -134,27 +169,25 @@ class Inputs:
         self.handing_over.append(lambda builder: InMemory(digest).provide(builder, rows))
 
 
-def _model_and_tokenizer(given: Any, place: str) -> tuple[Any, Any]:
+def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
     if isinstance(given, tuple) and len(given) == 2:
         model, tokenizer = given
     else:
         model, tokenizer = getattr(given, "model", None), getattr(given, "tokenizer", None)
     if not (callable(getattr(model, "state_dict", None)) and hasattr(model, "config") and callable(tokenizer)):
         raise ValueError(
-            f"{place} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
-            f"{_kind(given)}. Pass {place}=(model, tokenizer)."
+            f"{argument} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
+            f"{_kind(given)}. Pass {argument}=(model, tokenizer)."
         )
     if hasattr(model, "peft_config"):
         raise ValueError(
-            f"{place} must be a model without an adapter; got {_kind(model)} with one. Pass model.merge_and_unload(), "
-            "or the path of the saved adapter."
+            f"{argument} must be a model without an adapter; got {_kind(model)} with one. Pass "
+            "model.merge_and_unload(), or the path of the saved adapter."
         )
     return model, tokenizer
 
 
 def _name(model: Any) -> str:
-    from nonmember.runtime.naming import label_of_path
-
     path = str(getattr(model, "name_or_path", ""))
     return label_of_path(path) if path else type(model).__name__
 
@@ -169,8 +202,6 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
         return _with_index(rows, given.index)
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        from nonmember.corpora.sources.columns import is_missing
-
         rows = list(given)
         if all(isinstance(row, str) or is_missing(row) for row in rows):
             return [{"text": row} for row in rows]
@@ -186,8 +217,6 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
 
 def _with_index(rows: list[dict[str, Any]], index: Iterable[Any]) -> list[Mapping[str, Any]]:
     """The rows, named by the index where it is more than their numbers from 0 and no column names them."""
-    from nonmember.corpora.sources.columns import IDS, is_missing
-
     values = list(index)
     if values == list(range(len(values))) or any(column in row for row in rows[:1] for column in IDS):
         return [*rows]

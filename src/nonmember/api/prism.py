@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.config.build import build
+from nonmember.config.compose import composed, explained
+from nonmember.config.words import override
+from nonmember.methods import Prism, ScoredDocuments
+from nonmember.methods.prism.prism import PrismDetails
 from nonmember.records.groups import SUSPECT
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from nonmember.methods import Prism
+from nonmember.stats._arrays import as_paired_scores
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -106,12 +109,6 @@ def prism_test(
     >>> found.verdict, round(found.statistic, 3), found.p_value < 0.01
     ('evidence_of_non_membership', 0.41, True)
     """
-    import numpy as np
-
-    from nonmember.methods import ScoredDocuments
-    from nonmember.methods.prism.prism import PrismDetails
-    from nonmember.stats._arrays import as_paired_scores
-
     given = {"rank_metric": rank_metric, "num_resamples": num_resamples, "alpha": alpha, "margin": margin}
     method, default_seed = _configured(tuple((name, value) for name, value in given.items() if value is not None))
     reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
@@ -143,10 +140,6 @@ def prism_test(
 @functools.cache
 def _configured(settings: tuple[tuple[str, Any], ...]) -> tuple[Prism, int]:
     """The method without gates, and the seed of audits, as the config has them."""
-    from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained
-    from nonmember.config.words import override
-
-    words = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
-    with explained(), composed("audit", words) as (config, _):
+    overrides = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
+    with explained(), composed("audit", overrides) as (config, _):
         return build(config.method), config.seed

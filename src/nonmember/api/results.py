@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow.dataset
+import pyarrow.parquet as pq
+
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
+from nonmember.scoring.part_files import open_scores
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pandas as pd
 
 # The columns of `load_results` and the facts of a finished audit, by the part of the result that has them.
@@ -132,8 +136,6 @@ class FinishedAudit:
 
     def distribution(self) -> npt.NDArray[np.float64] | None:
         """[B] the statistic in each resample, NaN where undefined; None where the method does not resample."""
-        import pyarrow.parquet as pq
-
         path = self.folder / DISTRIBUTION
         return pq.read_table(path)["statistic"].to_numpy() if path.is_file() else None
 
@@ -194,6 +196,36 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     table = pd.DataFrame([_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in paths])
     first = [name for name in (*FACTS, "error", "folder") if name in table]
     return table[[*first, *(name for name in table if name not in first)]]
+
+
+def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarrow.dataset.Dataset:
+    """Scores of streamed documents: read batch by batch or by column, never as a whole unless asked for.
+
+    Args:
+        folder: What `nonmember score data=streamed` printed last, or the run's folder above it.
+        verify: Whether every file is first compared with the hash in manifest.json, which reads them all.
+
+    Returns:
+        An Arrow data set with the columns of `score`.
+
+    Raises:
+        ValueError: Where the scores are not complete, or a file was changed or lost since.
+
+    Source: Ours; the files are described in docs/data.md.
+
+    >>> from pathlib import Path
+    >>> import nonmember as nm
+    >>> from tiny_world import documents, tokenizer_of, train  # examples/tiny_world.py
+    >>> texts = documents("numpy.fft")
+    >>> tokenizer = tokenizer_of(texts)
+    >>> model = train("tiny", texts, tokenizer, seed=0, epochs=2)
+    >>> _ = Path("texts.txt").write_text("\\n".join(texts))
+    >>> streamed = nm.score("texts.txt", (model, tokenizer), overrides=["data=streamed", "hydra.run.dir=mine"])
+    >>> columns = ["doc_id", "log_likelihood"]
+    >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=columns)) == len(texts)
+    True
+    """
+    return open_scores(Path(folder), verify=verify)
 
 
 def _row(path: Path, outcome: AuditResult | Failure) -> dict[str, Any]:

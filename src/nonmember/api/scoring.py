@@ -1,17 +1,22 @@
-"""`nm.score`: what `nonmember score` does, on texts and models of the calling program; `nm.load_scores`."""
+"""`nm.score`: what `nonmember score` does, on texts and models of the calling program."""
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from nonmember.api.inputs import Inputs, Overrides
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nonmember.api.inputs import Inputs, Overrides, at_work
+from nonmember.api.results import load_scores
+from nonmember.config.roots import NotGiven
+from nonmember.config.runs import scoring_of
+from nonmember.scoring.write import write_scores
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
-    import pyarrow.dataset
 
 
 @overload
@@ -105,63 +110,22 @@ def score(
     >>> table = nm.score(["The cat sat.", "It rains."], model="EleutherAI/pythia-160m", k=0.2)  # doctest: +SKIP
     >>> table[["doc_id", "log_likelihood", "min_k_plus_plus"]]  # doctest: +SKIP
     """
-    from nonmember.api.work import at_work, ready
-    from nonmember.config.compose import composed, explained
-    from nonmember.config.roots import NotGiven
-    from nonmember.config.runs import builder_of, scoring_of
-
     inputs = Inputs.of(overrides, {"k": k, **settings})
     inputs.add_model("target", model, argument="model")
     inputs.add_model("reference", reference)
     inputs.add_texts("documents", documents)
-    inputs.add_texts("general", general, place="general")
-    inputs.add_texts("prefix", prefix, place="prefix")
-    with at_work(), explained():
-        with composed("score", inputs.overrides, inputs.replaced) as (config, folder):
+    inputs.add_texts("general", general, node="general")
+    inputs.add_texts("prefix", prefix, node="prefix")
+    with at_work():
+        with inputs.composed("score") as (config, folder):
             try:
-                scoring, builder, export = scoring_of(config), ready(builder_of(config), inputs), config.export
+                scoring, builder, export = scoring_of(config), inputs.builder_of(config), config.export
             except NotGiven as error:
                 raise ValueError(
                     f"An argument is missing; pass {', '.join(map(_keyword, error.keys))} to nm.score."
                 ) from None
-        from nonmember.scoring.write import write_scores
-
         path = write_scores(scoring, builder, folder, export)
     return _read(path, as_arrow)
-
-
-def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarrow.dataset.Dataset:
-    """Scores of streamed documents: read batch by batch or by column, never as a whole unless asked for.
-
-    Args:
-        folder: What `nonmember score data=streamed` printed last, or the run's folder above it.
-        verify: Whether every file is first compared with the hash in manifest.json, which reads them all.
-
-    Returns:
-        An Arrow data set with the columns of `score`.
-
-    Raises:
-        ValueError: Where the scores are not complete, or a file was changed or lost since.
-
-    Source: Ours; the files are described in docs/data.md.
-
-    >>> from pathlib import Path
-    >>> import nonmember as nm
-    >>> from tiny_world import documents, tokenizer_of, train  # examples/tiny_world.py
-    >>> texts = documents("numpy.fft")
-    >>> tokenizer = tokenizer_of(texts)
-    >>> model = train("tiny", texts, tokenizer, seed=0, epochs=2)
-    >>> _ = Path("texts.txt").write_text("\\n".join(texts))
-    >>> streamed = nm.score("texts.txt", (model, tokenizer), overrides=["data=streamed", "hydra.run.dir=mine"])
-    >>> columns = ["doc_id", "log_likelihood"]
-    >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=columns)) == len(texts)
-    True
-    """
-    from pathlib import Path
-
-    from nonmember.scoring.part_files import open_scores
-
-    return open_scores(Path(folder), verify=verify)
 
 
 def _keyword(key: str) -> str:
@@ -170,10 +134,6 @@ def _keyword(key: str) -> str:
 
 
 def _read(path: Any, as_arrow: bool) -> Any:
-    import json
-
-    import pyarrow.parquet as pq
-
     if path.is_dir():
         return load_scores(path, verify=False)
     table = pq.read_table(path)

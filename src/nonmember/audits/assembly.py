@@ -18,13 +18,13 @@ from nonmember.records.groups import SUSPECT
 from nonmember.results import answers
 from nonmember.results.result import (
     AuditedModel,
+    AuditQuestion,
     AuditResult,
     Exclusions,
     FoundDocuments,
     Health,
     LookedUp,
     Provenance,
-    Question,
     Statistics,
     Verdict,
 )
@@ -75,14 +75,14 @@ def look_up(audit: Audit, builder: Builder) -> LookedUp | None:
     return LookedUp(audit.lookup.readable, audit.lookup.key(), NGRAM, groups)
 
 
-def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -> Question:
+def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -> AuditQuestion:
     method, models = audit.method, audit.models
     settings = settings_of_method(method)
     claim, null_hypothesis = method.hypothesis(settings)
     roles = models.keys() | audit.compared_with().keys()
     uses_reference = not roles.isdisjoint(("reference", "distilled", "control"))
     exposures = Exposures(builder, audit.suspect)
-    return Question(
+    return AuditQuestion(
         method=method.name,
         settings=settings,
         score=method.score_name,

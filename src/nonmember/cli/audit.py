@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from nonmember.config import parts, runs
 from nonmember.config.explain import explain
 from nonmember.config.jobs import LostJob
 from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
 from nonmember.runtime.interruption import check, interruption_of
 from nonmember.runtime.processes import process_rank
+from nonmember.runtime.terminal import visible
 from nonmember.sweeps.running import builder_of, composed_again, shared
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def main() -> None:
         check()  # else it is not we who ended the workers
         why = WORKER_ENDED if "SIGTERM" in str(error) else WORKER_KILLED
         lost = [record_failure(folder, ValueError(why)) for folder in cells.unfinished()]
-        cells.here += lost
+        cells.outcomes += lost
         names = ", ".join(failure.cell for failure in lost) or "none"
         raise ValueError(f"{why} Audits that were under way: {names}.") from error
     except BaseException as error:
@@ -108,7 +108,6 @@ def tell_where(folders: Sequence[Path]) -> None:
     """
     from nonmember.reports.audit_page.write import PAGE
     from nonmember.reports.index_page.write import try_to_write_index
-    from nonmember.runtime.terminal import visible
     from nonmember.tracking.trackers import is_kept_offline
 
     sweep = os.environ.get(FOLDER_VARIABLE)
@@ -129,15 +128,16 @@ def _from_here(path: Path) -> Path:
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already. By method=auto one of each advised method, and the result
     that joins them."""
-    cell = runs.cell_of(config, folder)
+    from nonmember.config.runs import cell_of
+
+    audit = cell_of(config, folder)  # what is wrong with it is said before more is imported
+    from nonmember.audits import cell, joined
+    from nonmember.config import parts
+
+    builder = builder_of(config)
     if parts.is_auto(config):
-        from nonmember.audits.joined import run_joined
-
-        builder = builder_of(config)
-        return run_joined(cell, parts.parts_of(config, folder, composed_again(), builder), builder)
-    from nonmember.audits.cell import run_cell
-
-    return run_cell(cell, builder_of(config))
+        return joined.run_joined(audit, parts.parts_of(config, folder, composed_again(), builder), builder)
+    return cell.run_cell(audit, builder)
 
 
 def record_failure(folder: Path, error: Exception) -> Failure:

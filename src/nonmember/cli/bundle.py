@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nonmember.artifacts import Memory
+from nonmember.artifacts.builder import NotHandedOver
 from nonmember.cli.seal import add_key, key_of
+from nonmember.corpora.sources.documents import InMemory, digest_of
+from nonmember.corpora.sources.formats import rows_of
+from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
+from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
+from nonmember.runtime.files import file_hash, json_object
 
 if TYPE_CHECKING:
     from nonmember.evidence.gathering import Choice, Gathered
@@ -34,6 +41,50 @@ EMBEDDINGS_REVEAL = "The bundle holds embeddings of the documents, from which te
 
 def main() -> None:
     """Print what the bundle holds and its hash."""
+    given = _parser().parse_args()
+    if given.sigstore:  # before anything is written
+        require_library()
+        sys.stderr.write(f"{PUBLISHES}\n")
+    if given.crate:  # before anything is written
+        from nonmember.evidence.crate import library, require_room
+
+        library()
+        require_room(given.crate)
+    folders = _folders(given.folder)
+    from nonmember.evidence.bundle import write_bundle
+    from nonmember.evidence.gathering import Choice
+    from nonmember.evidence.seal import SEAL, keep_secret, secret_for, secret_in
+
+    key = key_of(given)
+    sealed = any((folder / SEAL).is_file() for folder in folders)
+    if sealed and given.secret is None:
+        raise ValueError(
+            "These audits were sealed; name the secret of the seal's commitments: --secret SEAL.private, the file that "
+            "`nonmember seal` left beside the seal."
+        )
+    secret = secret_in(given.secret) if given.secret else secret_for(given.out)
+    choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
+    audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
+    key.save()
+    if given.secret is None:
+        keep_secret(given.out, secret)
+    files = write_bundle(audits, choice, key, given.out.absolute(), signed_online if given.sigstore else None)
+    for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
+        if reveals:
+            sys.stderr.write(f"{sentence}\n")
+    if given.documents:
+        _write_documents(audits, given.documents)
+    if given.crate:
+        from nonmember.evidence.crate import write_crate
+
+        write_crate(files, (text for item in audits for text in item.texts.values()), given.crate)
+    sys.stdout.write(
+        f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
+        f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
         prog="nonmember bundle",
@@ -71,51 +122,7 @@ def main() -> None:
         help="sign with Sigstore as well: asks its servers, who you are, and enters it in a public log "
         "(needs nonmember[sigstore] and a network)",
     )
-    given = parser.parse_args()
-    if given.sigstore:  # before anything is written
-        from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
-
-        require_library()
-        sys.stderr.write(f"{PUBLISHES}\n")
-    if given.crate:  # before anything is written
-        from nonmember.evidence.crate import library, require_room
-
-        library()
-        require_room(given.crate)
-    folders = _folders(given.folder)
-    from nonmember.evidence.bundle import write_bundle
-    from nonmember.evidence.gathering import Choice
-    from nonmember.evidence.seal import SEAL, keep_secret, secret_for, secret_in
-
-    key = key_of(given)
-    sealed = any((folder / SEAL).is_file() for folder in folders)
-    if sealed and given.secret is None:
-        raise ValueError(
-            "These audits were sealed; name the secret of the seal's commitments: --secret SEAL.private, the file that "
-            "`nonmember seal` left beside the seal."
-        )
-    secret = secret_in(given.secret) if given.secret else secret_for(given.out)
-    choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
-    audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
-    key.save()
-    if given.secret is None:
-        keep_secret(given.out, secret)
-    files = write_bundle(audits, choice, key, given.out.absolute(), signed_online if given.sigstore else None)
-    for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
-        if reveals:
-            sys.stderr.write(f"{sentence}\n")
-    if given.documents:
-        _write_documents(audits, given.documents)
-    if given.crate:
-        from nonmember.evidence.crate import write_crate
-
-        write_crate(files, (text for item in audits for text in item.texts.values()), given.crate)
-    from nonmember.runtime.files import file_hash
-
-    sys.stdout.write(
-        f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
-        f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
-    )
+    return parser
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
@@ -131,8 +138,6 @@ def _folders(given: Sequence[Path]) -> list[Path]:
 
 def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
     """Documents as a program handed them over, from a file for each set."""
-    from nonmember.corpora.sources.formats import rows_of
-
     sets = []
     for path in paths:
         sets.append([dict(item.row) for item in rows_of(path, "JSON Lines", split=None)])
@@ -149,16 +154,11 @@ def _gathered(
 ) -> list[Gathered]:
     from omegaconf import OmegaConf
 
-    from nonmember.artifacts import Memory
-    from nonmember.artifacts.builder import NotHandedOver
     from nonmember.config import runs
     from nonmember.config.roots import register
     from nonmember.config.untrusted import check_code
     from nonmember.config.words import literal
-    from nonmember.corpora.sources.documents import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
-    from nonmember.results.outcomes import reason_of
-    from nonmember.runtime.files import json_object
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     register()

@@ -113,22 +113,16 @@ def _making(given: list[str]) -> tuple[Making, list[str]]:
 def _made(making: Making, overrides: list[str], key: bytes) -> tuple[Corpus, Variants]:
     from nonmember.artifacts.store import Store
     from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained
     from nonmember.config.inputs import check_places
-    from nonmember.config.runs import builder_of
-    from nonmember.config.words import override
+    from nonmember.config.runs import reading
     from nonmember.evidence.canaries import paraphrases_in, random_variants, sampled_variants
 
     size = {"canaries": making.canaries, "variants": making.variants, "length": making.length}
     # In a store of its own: that of audits would keep what must stay secret.
     with (
-        explained(),
-        composed("score", [override("data.path", making.documents), *overrides]) as (config, _),
         tempfile.TemporaryDirectory() as folder,
+        reading(making.documents, overrides, Store(Path(folder))) as (config, corpus, builder),
     ):
-        corpus = build(config.data.corpus)
-        check_places(corpus)
-        builder = builder_of(config, Store(Path(folder)))
         documents = builder.get(corpus)
         if making.paraphrases is not None:
             return documents, paraphrases_in(Path(making.paraphrases).expanduser(), documents)

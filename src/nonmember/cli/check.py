@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from nonmember.config.choices import published_sweeps
 from nonmember.config.roots import register
+from nonmember.runtime.progress import Stage
 
 if TYPE_CHECKING:
     from nonmember.feasibility.memory import Machine
@@ -78,8 +79,6 @@ def checked(
     from hydra.errors import MissingConfigException
     from omegaconf.errors import InterpolationKeyError
 
-    from nonmember.runtime.progress import Stage
-
     with Stage("checking", len(names), "sweeps") as stage:
         for name in names:
             try:
@@ -103,7 +102,7 @@ def cells_checked(
     trainer = [] if is_given else [f"trainer={machine.device.lower()}"]
     cells = {
         item.number: CheckedCell(
-            name, " ".join(item.words), check_cell(item.config, machine, today, is_open=item.is_open)
+            name, " ".join(item.overrides), check_cell(item.config, machine, today, is_open=item.is_open)
         )
         for item in cells_of(name, [*overrides, *trainer], few=few)
     }

@@ -133,7 +133,7 @@ def _overview(wr: Any) -> list[Any]:
 def _scatters(wr: Any, fact: str) -> list[Any]:
     return [
         wr.ScatterPlot(
-            title=f"{name} by {fact}", x=wr.Config(f"cell.{fact}"), y=wr.SummaryMetric(name), layout=_place(wr, index)
+            title=f"{name} by {fact}", x=wr.Config(f"cell.{fact}"), y=wr.SummaryMetric(name), layout=_layout(wr, index)
         )
         for index, name in enumerate((DELTA, P_VALUE, *RHOS))
     ]
@@ -147,15 +147,15 @@ def _bars(wr: Any, fact: str) -> list[Any]:
             groupby=wr.Config(f"cell.{fact}"),
             groupby_aggfunc="mean",
             groupby_rangefunc="minmax",
-            layout=_place(wr, index),
+            layout=_layout(wr, index),
         )
         for index, name in enumerate((DELTA, P_VALUE, *RHOS))
     ]
 
 
-def _place(wr: Any, place: int) -> Any:
+def _layout(wr: Any, index: int) -> Any:
     """The place-th panel of a section, three in a row."""
-    return wr.Layout(x=8 * (place % 3), y=6 * (place // 3))
+    return wr.Layout(x=8 * (index % 3), y=6 * (index // 3))
 
 
 def _grouped_in_the_table_alone(ws: Any) -> Any:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from nonmember.runtime.naming import path_of
+from nonmember.runtime.terminal import for_rich
+
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
     from nonmember.corpora import CorpusSpec
@@ -33,7 +36,7 @@ SHOWN = 10  # documents
 
 
 @dataclass(frozen=True)
-class Settings:
+class LookupSettings:
     """Of the command, beside documents and the settings of `score`."""
 
     index: str | None = None
@@ -53,17 +56,9 @@ def main() -> None:
     is_reading = paths[0] == "index" if paths else False
     (path,) = _one(paths[1:] if is_reading else paths)
     settings, overrides = _settings([word for word in given if "=" in word])
-    from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained
-    from nonmember.config.inputs import check_places
-    from nonmember.config.runs import builder_of
-    from nonmember.config.words import override
+    from nonmember.config.runs import reading
 
-    words = [override("data.path", path), *(["data=streamed"] if is_reading else []), *overrides]
-    with explained(), composed("score", words) as (config, _):
-        corpus = build(config.data.corpus)
-        check_places(corpus)
-        builder = builder_of(config)
+    with reading(path, [*(["data=streamed"] if is_reading else []), *overrides]) as (config, corpus, builder):
         index = settings.index or f"{config.outputs}/lookup"
         if is_reading:
             _read(corpus.source, config.data.label, index, settings.memory, builder)
@@ -80,21 +75,20 @@ def _one(paths: Sequence[str]) -> Sequence[str]:
     return paths
 
 
-def _settings(words: Sequence[str]) -> tuple[Settings, list[str]]:
+def _settings(given: Sequence[str]) -> tuple[LookupSettings, list[str]]:
     """Own settings, and those of the documents."""
-    names, own, overrides = [field.name for field in fields(Settings)], dict[str, Any](), []
-    for word in words:
+    names, own, overrides = [field.name for field in fields(LookupSettings)], dict[str, Any](), []
+    for word in given:
         name, _, value = word.partition("=")
         if name in names:
             own[name] = value if name in ("index", "export", "infinigram") else yaml.safe_load(value)
         else:
             overrides.append(word)
-    return Settings(**own), overrides
+    return LookupSettings(**own), overrides
 
 
 def _read(source: CorpusSpec, name: str, index: str, memory: int, builder: Builder) -> None:
     from nonmember.lookup.index import add
-    from nonmember.runtime.naming import path_of
 
     item = add(path_of(index), source, name, builder, memory)
     sys.stdout.write(
@@ -103,7 +97,7 @@ def _read(source: CorpusSpec, name: str, index: str, memory: int, builder: Build
     )
 
 
-def _look_up(corpus: CorpusSpec, index: str, settings: Settings, builder: Builder) -> None:
+def _look_up(corpus: CorpusSpec, index: str, settings: LookupSettings, builder: Builder) -> None:
     from nonmember.lookup import InfiniGram, LocalIndex
     from nonmember.scoring.write import new_table
 
@@ -121,8 +115,6 @@ def _show(found: Overlaps, source: str) -> None:
     import numpy as np
     from rich.console import Console
     from rich.table import Table
-
-    from nonmember.runtime.terminal import for_rich
 
     console = Console()
     numbers, shares = found.summary(), found.shares

@@ -14,6 +14,7 @@ from nonmember import __version__
 from nonmember.checks import hidden, refuse_secrets
 from nonmember.runtime.interruption import interruptible, interruption_of, watch_parent
 from nonmember.runtime.processes import process_rank
+from nonmember.runtime.terminal import visible
 
 INTERRUPTED = (130, 143)  # exit status after Ctrl-C and SIGTERM
 NO_READER = 141  # as after SIGPIPE
@@ -119,7 +120,6 @@ def run(arguments: list[str]) -> int:
             if isinstance(error, BrokenPipeError):  # as in `nonmember store list | head`
                 return NO_READER
             from nonmember.config.explain import explain, is_for_the_user
-            from nonmember.runtime.terminal import visible
 
             if wants_trace or not is_for_the_user(error):
                 raise

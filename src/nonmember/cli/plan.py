@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from nonmember.checks import require_count, require_number
+from nonmember.cli import plan_canary, plan_dose
 from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
 from nonmember.runtime.terminal import for_rich
@@ -40,7 +41,6 @@ def main() -> None:
 def plan_audit(config: DictConfig, folder: Path) -> Path:
     """Plan, print, and write `plan.json` to the folder."""
     require_complete(config)
-    from nonmember.cli import plan_canary, plan_dose
     from nonmember.reports.planted.pilot import KnownDoses
     from nonmember.runtime.files import write_text_atomically
 

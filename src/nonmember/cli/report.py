@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
 from nonmember.config.choices import published_sweeps
 from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
-
-if TYPE_CHECKING:
-    from nonmember.reports.core.grid import ReportDocument
+from nonmember.reports.core.grid import ReportDocument
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nonmember.runtime.quiet import quieten
+from nonmember.runtime.terminal import visible
+
 if TYPE_CHECKING:
     from nonmember.feasibility.memory import Machine
     from nonmember.reports.core.report import Report
@@ -84,9 +87,9 @@ def main() -> None:
         sys.stdout.write(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.\n")
 
 
-def _command(*words: str) -> int:
+def _command(*arguments: str) -> int:
     environment = {name: value for name, value in os.environ.items() if name != "HYDRA_FULL_ERROR"}
-    return subprocess.run([sys.executable, "-m", "nonmember.cli", *words], check=False, env=environment).returncode
+    return subprocess.run([sys.executable, "-m", "nonmember.cli", *arguments], check=False, env=environment).returncode
 
 
 def _titles(paper: Report) -> dict[str, list[str]]:
@@ -107,8 +110,6 @@ def _shown(titles: Mapping[str, Sequence[str]], overrides: Sequence[str], audits
     from nonmember.config.roots import register
     from nonmember.feasibility.memory import Machine
     from nonmember.results.result import RESULT
-    from nonmember.runtime.quiet import quieten
-    from nonmember.runtime.terminal import visible
 
     register()
     quieten()

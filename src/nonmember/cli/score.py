@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nonmember.config.roots import run_with_hydra
-from nonmember.config.runs import builder_of, scoring_of
+from nonmember.runtime.terminal import for_rich
 
 NUM_SHOWN = 5  # documents
 WIDTH_OF_FILES = 150  # a log file has no width of its own
@@ -30,10 +30,10 @@ def main() -> None:
 
 def score(config: DictConfig, folder: Path) -> Path:
     """Write the table of scores into the folder, or the tables of what is streamed (`write_scores`)."""
-    scoring = scoring_of(config)
+    from nonmember.config.runs import builder_of, scoring_of
     from nonmember.scoring.write import write_scores
 
-    return write_scores(scoring, builder_of(config), folder, config.export)
+    return write_scores(scoring_of(config), builder_of(config), folder, config.export)
 
 
 def show(path: Path) -> None:
@@ -58,8 +58,6 @@ def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, na
     """As many scores as fit into the width."""
     from rich import box
     from rich.table import Table
-
-    from nonmember.runtime.terminal import for_rich
 
     cells = {name: [_number(row[name]) for row in rows] for name in names}
     widths = {name: max(map(len, [name, *cells[name]])) + 2 for name in names}

@@ -49,13 +49,12 @@ def main() -> None:
 
     def seal(config: DictConfig, folder: Path) -> None:
         from nonmember.audits.keys import audit_keys
-        from nonmember.config import runs
         from nonmember.config.parts import is_auto
+        from nonmember.config.runs import builder_of, cell_of
 
         if is_auto(config):
             raise ValueError(SEVERAL)
-        cell = runs.cell_of(config, folder)
-        builder = runs.builder_of(config)
+        cell, builder = cell_of(config, folder), builder_of(config)
         keys = audit_keys(cell.audit, builder)
         _require_unanswered(keys["audit"], folder.parents[1])
         cells.append(cell_of_seal(cell.audit, builder, keys, folder.name, secret))

@@ -16,25 +16,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nonmember.artifacts.store import Store
+from nonmember.records.curves import CURVES
+from nonmember.results.mirror import FACTS, Texts, mirror
 from nonmember.results.outcomes import outcome_paths, read_outcome, reason_of
 from nonmember.results.result import CONFIG, AuditResult, Failure
 from nonmember.runtime.files import file_hash, json_object, write_text_atomically
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
-
-if TYPE_CHECKING:
-    from nonmember.results.mirror import Texts
-    from nonmember.tracking.trackers import RunInfo, Tracker
+from nonmember.tracking.online import Unreachable
+from nonmember.tracking.trackers import RunInfo, Tracker, WandbLogging, destination_of, noted_run_id, run_id_of
 
 LEDGER = "synced.json"
 MODES = ("online", "offline")
 
 
 @dataclass(frozen=True)
-class Cell:
+class SyncedAudit:
     """A finished or failed audit on disk. config: as it was resolved, empty where it was not kept."""
 
     path: Path
@@ -48,8 +48,6 @@ class Cell:
     @property
     def expected_id(self) -> str:
         """The id of its run, where W&B has not given another."""
-        from nonmember.tracking.trackers import run_id_of
-
         about = self.outcome
         key = about.provenance.keys.get("audit", "") if isinstance(about, AuditResult) else ""
         cell = about.question.cell if isinstance(about, AuditResult) else about.cell
@@ -63,8 +61,6 @@ class Cell:
 
     def info(self) -> RunInfo:
         """What W&B calls it: as the live run did."""
-        from nonmember.tracking.trackers import RunInfo, noted_run_id
-
         about = self.outcome
         if isinstance(about, AuditResult):
             asked = about.question
@@ -84,10 +80,8 @@ class Cell:
             live=False,
         )
 
-    def tell(self, tracker: Tracker, given: Texts | None, curves: Mapping[str, Path]) -> None:
+    def send_to(self, tracker: Tracker, given: Texts | None, curves: Mapping[str, Path]) -> None:
         """curves: file of a model's training, by the model's key."""
-        from nonmember.results.mirror import FACTS, mirror
-
         if isinstance(self.outcome, AuditResult):
             for role, key in self.outcome.provenance.keys.items():
                 if key in curves:
@@ -131,9 +125,6 @@ def main() -> None:
         "audit`: --text data.path=documents.jsonl",
     )
     given = parser.parse_args()
-
-    from nonmember.tracking.trackers import destination_of
-
     paths = outcome_paths(given.folder)
     destination = destination_of(given.entity, given.project, given.mode)
     if server := os.environ.get("WANDB_BASE_URL"):
@@ -166,9 +157,6 @@ def sync(
 ) -> None:
     """Send what the ledger does not have, and say how much that was. Raises ValueError where something failed."""
     from filelock import FileLock, Timeout
-
-    from nonmember.tracking.online import Unreachable
-    from nonmember.tracking.trackers import WandbLogging
 
     given = None if text is None else given_documents(text)
     logging = WandbLogging(project, mode, str(directory), entity=entity, log_text=given is not None)
@@ -205,13 +193,13 @@ def sync(
         raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; fix that and sync again to continue.")
 
 
-def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None, curves: Mapping[str, Path]) -> None:
+def send(cell: SyncedAudit, info: RunInfo, logging: Any, given: Texts | None, curves: Mapping[str, Path]) -> None:
     """One run from start to end; that of a failed audit is marked as failed. given: documents to be sent along."""
     has_curves = logging.has(replace(info, run_id=cell.expected_id))  # of the live run
     tracker = logging.start(info)
     failed = True
     try:
-        cell.tell(tracker, given, {} if has_curves else curves)
+        cell.send_to(tracker, given, {} if has_curves else curves)
         failed = isinstance(cell.outcome, Failure)
     finally:
         tracker.finish(failed=failed)
@@ -219,8 +207,6 @@ def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None, curves: M
 
 def curves_in(store: Path) -> dict[str, Path]:
     """Key -> kept curves, of the models in a store."""
-    from nonmember.records.curves import CURVES
-
     folders = [path.parent for path in Store(store).sidecars("models")]
     return {folder.name.rpartition("-")[2]: folder / CURVES for folder in folders if (folder / CURVES).is_file()}
 
@@ -247,7 +233,7 @@ class Ledger:
         write_text_atomically(self._path, json.dumps(self._all | {self._destination: self._sent}, indent=1) + "\n")
 
 
-def texts_of(cell: Cell, given: Texts) -> Texts:
+def texts_of(cell: SyncedAudit, given: Texts) -> Texts:
     """Of the given documents those that an audit was about. given: by fingerprint.
 
     Raises ValueError where its suspect set is not among them.
@@ -269,34 +255,29 @@ def given_documents(arguments: Sequence[str]) -> Texts:
     The folder of an audit is not asked what its documents are: it may come from somebody else, and its config would
     say what is opened on this machine.
     """
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    from nonmember.config.choices import config_directory
-    from nonmember.config.roots import checked, register, require_complete
+    from nonmember.config.compose import composed
+    from nonmember.config.roots import require_complete
     from nonmember.config.safety import instantiate
     from nonmember.sweeps.running import builder_of
 
     if strange := [word for word in arguments if "=" not in word]:
         raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")
-    register()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(config_directory()), version_base=None), checked():
-        config = compose("audit", list(arguments))
-    data = config.data
-    require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
-    builder = builder_of(config)
-    corpora = [instantiate(item.corpus) for item in (data, data.get("heldout"), data.get("unseen")) if item]
+    with composed("audit", arguments) as (config, _):
+        data = config.data
+        require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
+        builder = builder_of(config)
+        corpora = [instantiate(item.corpus) for item in (data, data.get("heldout"), data.get("unseen")) if item]
     return {
         corpus.fingerprint(builder): {document.doc_id: document.text for document in builder.get(corpus).documents}
         for corpus in corpora
     }
 
 
-def _load(path: Path) -> Cell:
+def _load(path: Path) -> SyncedAudit:
     kept = path.parent / CONFIG
-    return Cell(path, read_outcome(path), _read(kept) if kept.is_file() else {})
+    return SyncedAudit(path, read_outcome(path), _read(kept) if kept.is_file() else {})
 
 
 def _read(path: Path) -> dict[str, Any]:

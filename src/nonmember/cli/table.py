@@ -110,8 +110,8 @@ def show(
         _show_tokens(console, results)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and result.looked_up is not None:
-                told = f"{name}: looked up: {result.looked_up.in_words()} The verdict does not rest on it."
-                console.print(for_rich(told), soft_wrap=True, highlight=False)
+                line = f"{name}: looked up: {result.looked_up.in_words()} The verdict does not rest on it."
+                console.print(for_rich(line), soft_wrap=True, highlight=False)
         _show_warnings(console, results)
         _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
     for cell in cells:
@@ -213,9 +213,9 @@ def _show_parts(console: Console, result: AuditResult) -> None:
 
 def _show_gates(console: Console, result: AuditResult) -> None:
     for gate in gates_of(result):
-        told = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
+        line = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
         console.print(
-            for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {told}"), soft_wrap=True, highlight=False
+            for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {line}"), soft_wrap=True, highlight=False
         )
 
 
@@ -387,9 +387,9 @@ def _short(setting: str) -> str:
     return re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", setting).replace("_=", "=")
 
 
-def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{place}{key}.")
+            yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{place}{key}={value}"
+            yield f"{prefix}{key}={value}"

@@ -9,8 +9,8 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from nonmember.config.roots import plain, require_complete, run_with_hydra
-from nonmember.config.runs import logging_of
 from nonmember.runtime.processes import process_rank
+from nonmember.runtime.quiet import quieten
 
 
 def main() -> None:
@@ -32,6 +32,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     require_complete(config)
     from nonmember.config.build import build
     from nonmember.config.inputs import check_places, check_settings
+    from nonmember.config.runs import logging_of
     from nonmember.training import Trained
 
     check_settings(config)
@@ -49,7 +50,6 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.artifacts.store import SIDECAR, Store
     from nonmember.models.loading import save
     from nonmember.records.curves import CURVES
-    from nonmember.runtime.quiet import quieten
     from nonmember.tracking.trackers import NoLogging, RunInfo
 
     quieten()

@@ -71,7 +71,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Grid:
-    """axes: key -> the values' words, in Hydra's order.   fixed: words that stand in every command.
+    """axes: key -> the values as written, in Hydra's order.   fixed: overrides that stand in every command.
 
     ranges: key -> bounds of a search, as W&B describes them.
     """
@@ -81,7 +81,7 @@ class Grid:
     ranges: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
     def cells(self) -> Iterator[list[str]]:
-        """The `key=value` words of each cell."""
+        """The overrides of each cell."""
         for values in itertools.product(*self.axes.values()):
             yield [f"{key}={value}" for key, value in zip(self.axes, values, strict=True)]
 
@@ -181,15 +181,15 @@ def as_wandb(sweep: str, folder: str | None, grid: Grid, search: Search | None =
         )
     constant = {key: values[0] for key, values in grid.axes.items() if len(values) == 1 and not ALLOWED.fullmatch(key)}
     axes = {key: values for key, values in grid.axes.items() if key not in constant}
-    rewritten = {key: [word for word in words if str(value_of(word)) != word] for key, words in axes.items()}
-    rewritten = {key: words for key, words in rewritten.items() if words}
+    rewritten = {key: [text for text in values if str(value_of(text)) != text] for key, values in axes.items()}
+    rewritten = {key: values for key, values in rewritten.items() if values}
     fixed = [*grid.fixed, *(f"{key}={value}" for key, value in constant.items())]
     names = {key: name_of(key) for key in (*axes, *grid.ranges)}
     if not rewritten and all(key == name for key, name in names.items()):
         command = ["audit", *_config_dir(folder), "--config-name", sweep, *RUN_WORDS, *fixed, "${args_no_hyphens}"]
     else:
         own = [] if folder is None else ["--sweeps", folder]
-        fixed += [f"{key}={','.join(words)}" for key, words in rewritten.items()]
+        fixed += [f"{key}={','.join(values)}" for key, values in rewritten.items()]
         command = ["wandb-sweep", sweep, *own, *fixed, "--run", "${args_json}"]
     return {
         "name": sweep,
@@ -208,11 +208,11 @@ def _config_dir(folder: str | None) -> list[str]:
     return [] if folder is None else ["--config-dir", folder]
 
 
-def value_of(word: str) -> Value:
-    """A number as W&B passes it on, which makes 1 of 1.0; other words as they are."""
-    if not NUMBER.fullmatch(word):
-        return word
-    value = float(word)
+def value_of(text: str) -> Value:
+    """A number as W&B passes it on, which makes 1 of 1.0; other text as it is."""
+    if not NUMBER.fullmatch(text):
+        return text
+    value = float(text)
     return int(value) if value.is_integer() and abs(value) < LARGEST_WHOLE else value
 
 
@@ -227,9 +227,9 @@ def name_of(key: str) -> str:
 
 
 def overrides_of_agent(given: Sequence[str], text: str) -> tuple[list[str], list[str]]:
-    """The words that stand in every command, and the `key=value` words of a cell, each value in the words of the sweep.
+    """The overrides of every command, and those of a cell, each value as the sweep writes it.
 
-    given: of the command, with the words of an axis that W&B writes differently: method.score.k=1.0,2.0.   text: the
+    given: of the command, with the values of an axis that W&B writes differently: method.score.k=1.0,2.0.   text: the
     cell's values as JSON.
     """
     values = {}
@@ -237,12 +237,12 @@ def overrides_of_agent(given: Sequence[str], text: str) -> tuple[list[str], list
         for sign, written in WRITTEN.items():
             name = name.replace(written, sign)
         values[name] = value
-    axes = {key: words.split(",") for key, _, words in (word.partition("=") for word in given) if key in values}
-    fixed = [word for word in given if word.partition("=")[0] not in axes]
+    axes = {key: listed.split(",") for key, _, listed in (item.partition("=") for item in given) if key in values}
+    fixed = [item for item in given if item.partition("=")[0] not in axes]
     overrides = []
     for key, value in values.items():
-        words = (word for word in axes.get(key, ()) if value_of(word) == value)
-        overrides.append(f"{key}={next(words, value)}")
+        matching = (item for item in axes.get(key, ()) if value_of(item) == value)
+        overrides.append(f"{key}={next(matching, value)}")
     return fixed, overrides
 
 

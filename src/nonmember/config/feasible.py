@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
+from nonmember.audits.question import Audit
 from nonmember.config.build import build_audit
 from nonmember.config.explain import explain
 from nonmember.config.given import MARK, IncompleteQuestion, marks_in, open_keys
 from nonmember.config.revisions import NOT_READ, pin_branches
-
-if TYPE_CHECKING:
-    from nonmember.audits.question import Audit
-    from nonmember.feasibility.memory import Machine, Settings
-    from nonmember.feasibility.verdict import Checked
+from nonmember.feasibility.memory import Machine, TrainerSettings
+from nonmember.feasibility.verdict import ASKS, UNKNOWN, Budget, CheckResult, check
 
 SOME_ADDRESS = "http://localhost/v1"  # in the place of one that is not given
 
 
-def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bool = True) -> Checked:
+def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bool = True) -> CheckResult:
     """What is missing is not asked for but named. is_open: whether anything may be missing."""
-    from nonmember.feasibility.verdict import ASKS, UNKNOWN, Budget, Checked, check
-
     pin_branches(config, lambda path, branch: NOT_READ)
     keys = open_keys(config) if is_open else []
     try:
@@ -31,7 +26,7 @@ def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bo
         budget = Budget(config.asking.max_requests, config.asking.max_tokens)
         return check(audit, settings_of_trainer(config), budget, machine, today, missing)
     except ValueError as error:
-        return Checked(ASKS if keys else UNKNOWN, (), (str(error).rstrip("."),))
+        return CheckResult(ASKS if keys else UNKNOWN, (), (str(error).rstrip("."),))
 
 
 def _question(config: DictConfig, keys: list[str]) -> tuple[Audit, list[str]]:
@@ -52,11 +47,9 @@ def _question(config: DictConfig, keys: list[str]) -> tuple[Audit, list[str]]:
     return audit, [str(IncompleteQuestion("the audit", needed)).rstrip(".")] if needed else []
 
 
-def settings_of_trainer(config: DictConfig) -> Settings:
-    from nonmember.feasibility.memory import Settings
-
+def settings_of_trainer(config: DictConfig) -> TrainerSettings:
     trainer = config.trainer
-    return Settings(
+    return TrainerSettings(
         micro_batch_size=trainer.micro_batch_size,
         max_batch_tokens=trainer.max_batch_tokens,
         cache_mib=trainer.cache_mib,

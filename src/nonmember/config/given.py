@@ -6,7 +6,7 @@ are what it needs; the others are left out of the config.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from nonmember.config.roots import missing_keys
 from nonmember.corpora import TextFiles
 from nonmember.methods.base import NotGiven
 from nonmember.observations import Scored
+from nonmember.reports.core import formats
 
 MARK = "not given: "
 GENERAL = "world.general"
@@ -55,9 +56,9 @@ class IncompleteQuestion(ValueError):
     """
 
     def __init__(self, who: str, keys: Iterable[str]) -> None:
-        order = {place: number for number, place in enumerate((*MODELS, *TEXTS))}
-        self.keys = sorted(keys, key=lambda key: (order.get(_place(key), len(order)), key))
-        self.who, self.what = (who, _listed([_what(key) for key in self.keys]))
+        order = {node: number for number, node in enumerate((*MODELS, *TEXTS))}
+        self.keys = sorted(keys, key=lambda key: (order.get(_node_of(key), len(order)), key))
+        self.who, self.what = (who, formats.listed([_what(key) for key in self.keys]))
         # prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.
         super().__init__(f"{who} needs {self.what}; add {' '.join(map(_addition, self.keys))} to the command.")
 
@@ -71,20 +72,20 @@ def given(config: DictConfig) -> tuple[DictConfig, Audit]:
     marked = config.copy()
     for key in keys:
         OmegaConf.update(marked, key, MARK + key)
-    for place in OPTIONAL:
-        if any(marks_in(OmegaConf.select(marked, place))):
-            OmegaConf.update(marked, place, None)
+    for node in OPTIONAL:
+        if any(marks_in(OmegaConf.select(marked, node))):
+            OmegaConf.update(marked, node, None)
     try:
         audit = build_audit(marked)
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError):
-        if others := [key for key in keys if _place(key) not in MODELS | TEXTS]:  # which may refuse a mark
+        if others := [key for key in keys if _node_of(key) not in MODELS | TEXTS]:  # which may refuse a mark
             raise IncompleteQuestion("The audit", others) from None
         raise
     if needed := set(_needed(audit, config)) & {*keys, *TEXTS}:  # other marks are in labels
         raise IncompleteQuestion(audit.method.name, needed)
     for key in keys:
         if not key.startswith(GENERAL):
-            OmegaConf.update(marked, _place(key), None)
+            OmegaConf.update(marked, _node_of(key), None)
     return marked, replace(audit, method=build(marked.method))
 
 
@@ -145,22 +146,18 @@ def marks_in(node: Any, seen: dict[int, Any] | None = None) -> Iterator[str]:
             yield from marks_in([getattr(node, field.name) for field in fields(node)], seen)
 
 
-def _place(key: str) -> str:
+def _node_of(key: str) -> str:
     return key.removesuffix(".path")
 
 
 def _what(key: str) -> str:
-    return VALUES[key][0] if key in VALUES else (MODELS | TEXTS).get(_place(key), f"a value for {key}")
+    return VALUES[key][0] if key in VALUES else (MODELS | TEXTS).get(_node_of(key), f"a value for {key}")
 
 
 def _addition(key: str) -> str:
     if key in VALUES:
         return f"{key}={VALUES[key][1]}"
     if key in TEXTS:  # the config has no place for it
-        place = "general" if key == GENERAL else key
-        return f"+data@{place}=documents {place}.path=FILE"
-    return f"{key}={'FILE' if _place(key) in TEXTS else 'FOLDER_OR_HUB_NAME' if _place(key) in MODELS else 'VALUE'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+        group = "general" if key == GENERAL else key
+        return f"+data@{group}=documents {group}.path=FILE"
+    return f"{key}={'FILE' if _node_of(key) in TEXTS else 'FOLDER_OR_HUB_NAME' if _node_of(key) in MODELS else 'VALUE'}"

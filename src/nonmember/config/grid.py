@@ -21,17 +21,17 @@ BASE = "sweep"  # on which all sweeps build
 
 
 @dataclass(frozen=True)
-class Cell:
-    """number: its place in the sweep.   words: what is given for it beside the others, as on the command line.
+class GridCell:
+    """number: its place in the sweep.   overrides: what is given for it beside the others, as on the command line.
     config: to be read before the next cell is asked for.   is_open: whether it leaves values to the user."""
 
     number: int
-    words: tuple[str, ...]
+    overrides: tuple[str, ...]
     config: DictConfig
     is_open: bool
 
 
-def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iterator[Cell]:
+def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iterator[GridCell]:
     """Cells that choose the same groups come one after the other: these are composed once, and their other values are
     put in, which gives the same config.
 
@@ -50,7 +50,7 @@ def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iter
                 for override in parser.parse_overrides([word for word in row if word not in chosen]):
                     OmegaConf.update(config, override.key_or_group, override.value())
                 is_open = bool(open_keys(config)) if is_open is None else is_open
-                yield Cell(number, tuple(row), config, is_open)
+                yield GridCell(number, tuple(row), config, is_open)
 
 
 def num_cells(sweep: str, overrides: Sequence[str]) -> int:

@@ -15,15 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hydra
-import omegaconf
 import yaml
-from hydra._internal import config_loader_impl, defaults_list
+from hydra._internal import config_loader_impl, defaults_list, utils
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.defaults_list import DefaultsList, Overrides
-from hydra._internal.utils import create_config_search_path, get_args_parser
 from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.core.default_element import ResultDefault
 from hydra.core.object_type import ObjectType
@@ -37,8 +34,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.runtime.yaml_files import checked_text, unreadable
 
-# Where, what, its parameters: what is called or replaced here.
-NEEDED: Sequence[tuple[Any, str, str]] = (
+# Where, what, its parameters (of an attribute None): what is called or replaced here.
+Needed = Sequence[tuple[Any, str, str | None]]
+NEEDED: Needed = (
     (ConfigRepository, "load_config", "self config_path"),  # reads every file
     (ConfigRepository, "_find_object_source", "self config_path object_type"),  # says where it is from
     (ConfigSource, "_normalize_file_name", "filename"),  # adds .yaml
@@ -52,23 +50,38 @@ NEEDED: Sequence[tuple[Any, str, str]] = (
     (Sweeper, "validate_batch_is_legal", "self batch"),  # composes all cells before the first is launched
     (base, "parse", "value parser_rule lexer_mode"),  # reads every ${...}
     (ConfigStore, "load", "self config_path"),  # copies an option, and gives the copy another node
+    (ConfigStore, "repo", None),  # holds the options
+    (Overrides, "config_overrides", None),  # those that are no choices
+    (Override, "_value", None),  # as it was parsed
+    (utils, "create_config_search_path", "search_path_dir"),
+    (utils, "get_args_parser", ""),
     (_utils, "get_yaml_loader", ""),  # reads every file's YAML
 )
+TESTED = {"hydra-core": "1.3.8", "submitit": "1.5.4"}
 MOST_KEPT = 64  # merged configs, which take a megabyte or more each
 
 
-def require_known_hydra(needed: Sequence[tuple[Any, str, str]] = NEEDED) -> None:
-    """Raises ImportError where the installed version is built otherwise."""
+def require_known(needed: Needed = NEEDED, *packages: str) -> None:
+    """Raises ImportError where the installed version of the packages (by default Hydra's) is built otherwise."""
+    packages = packages or ("hydra-core", "omegaconf")
     for owner, name, parameters in needed:
         found = getattr(owner, name, None)
-        if found is None or " ".join(inspect.signature(found).parameters) != parameters:
+        if parameters is None:
+            is_there = found is not None or name in getattr(owner, "__annotations__", {})
+        else:
+            is_there = found is not None and " ".join(inspect.signature(found).parameters) == parameters
+        if not is_there:
+            from importlib.metadata import version  # which takes its time
+
+            installed = " with ".join(f"{item} {version(item)}" for item in packages)
+            signature = "" if parameters is None else f"({parameters.replace(' ', ', ')})"
             raise ImportError(
-                f"hydra-core {hydra.__version__} with omegaconf {omegaconf.__version__} is not what this was written "
-                f"for: {owner.__name__}.{name}({parameters.replace(' ', ', ')}) is needed. Install hydra-core 1.3.8."
+                f"{installed} is not what this was written for: {owner.__name__}.{name}{signature} is needed. Install "
+                f"{packages[0]} {TESTED[packages[0]]}."
             )
 
 
-require_known_hydra()  # now, since what is replaced later looks otherwise
+require_known()  # now, since what is replaced later looks otherwise
 
 
 @contextlib.contextmanager
@@ -88,18 +101,18 @@ def is_a(plugin: object, name: str) -> bool:
     return any(kind.__name__ == name for kind in type(plugin).__mro__)
 
 
-# ------------------------------------------------------------------------------------------------------- words
+# --------------------------------------------------------------------------------------------------- overrides
 
 
-def cells_of_grid(words: Sequence[str]) -> list[list[str]]:
-    """The cells of a sweep over words such as `seed=1,2`, each the words given for it."""
-    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(words)), None)
+def cells_of_grid(overrides: Sequence[str]) -> list[list[str]]:
+    """The cells of a sweep over overrides such as `seed=1,2`, each the overrides given for it."""
+    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(overrides)), None)
     return [list(cell) for cell in cells]
 
 
 def names_of_options() -> set[str]:
     """Hydra's options: -m, --config-name ..."""
-    return {name for action in get_args_parser()._actions for name in action.option_strings}
+    return {name for action in utils.get_args_parser()._actions for name in action.option_strings}
 
 
 def checked_options(arguments: Sequence[str]) -> list[str]:
@@ -109,17 +122,17 @@ def checked_options(arguments: Sequence[str]) -> list[str]:
         ValueError: There is no such option, or it is the beginning of one, which argparse would complete, or it reads
             a pickle.
     """
-    parser = get_args_parser()
+    parser = utils.get_args_parser()
     parser.allow_abbrev = False
 
     def refuse(message: str) -> None:
         raise ValueError(f"{message[:1].upper()}{message[1:]}. --hydra-help lists the options; none can be shortened.")
 
     parser.error = refuse  # type: ignore[method-assign,assignment]
-    said = parser.parse_intermixed_args(list(arguments))
-    if said.experimental_rerun is not None:
+    parsed = parser.parse_intermixed_args(list(arguments))
+    if parsed.experimental_rerun is not None:
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own arguments again.")
-    return [*(item for item in arguments if item not in said.overrides), *said.overrides]
+    return [*(item for item in arguments if item not in parsed.overrides), *parsed.overrides]
 
 
 # ------------------------------------------------------------------------------------------------- composition
@@ -140,8 +153,8 @@ class _Loader(ConfigLoaderImpl):
 
     def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
         values = [item if isinstance(item, Value) and not item.key.startswith("hydra.") else None for item in overrides]
-        words = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
-        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, words)
+        texts = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
+        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, texts)
         return [_with_value(*pair) for pair in zip(parsed, values, strict=True)], repository
 
 
@@ -151,7 +164,7 @@ def _with_value(parsed: Override, value: Value | None) -> Override:
 
 def load_configuration(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
     """A primary config of a folder, with Hydra's own part."""
-    loader = _Loader(create_config_search_path(str(folder)))
+    loader = _Loader(utils.create_config_search_path(str(folder)))
     return loader.load_configuration(name, list(overrides), RunMode.RUN, from_shell=False)
 
 
@@ -378,3 +391,35 @@ class Interpolations:
 
 
 interpolations = Interpolations()
+
+
+# -------------------------------------------------------------------------------------------- jobs of a scheduler
+
+
+def launcher_of_jobs() -> Any:
+    """The class on which Hydra's launchers of jobs build; None where that extra of the package is not installed."""
+    try:
+        from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
+    except ImportError:
+        return None
+    return BaseSubmititLauncher
+
+
+def submitit_parts() -> tuple[Any, Any]:
+    """submitit's classes of executors and of jobs, of which methods are replaced."""
+    from submitit import AutoExecutor
+    from submitit.core.core import Job
+
+    require_known(
+        (
+            (launcher_of_jobs(), "launch", "self job_overrides initial_job_idx"),
+            (AutoExecutor, "map_array", "self fn iterable"),  # submits what a launcher runs
+            (AutoExecutor, "update_parameters", "self kwargs"),
+            (Job, "results", "self"),  # waits, and raises for the first job that is lost
+            (Job, "done", "self force_check"),
+            (Job, "_cancel_command", None),
+        ),
+        "submitit",
+        "hydra-submitit-launcher",
+    )
+    return AutoExecutor, Job

@@ -7,17 +7,17 @@ while the others go on without anybody who would read what they have done.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hydra.core.utils import JobReturn, JobStatus
 
+from nonmember.config.hydra_compat import launcher_of_jobs, replaced, submitit_parts
 from nonmember.runtime.interruption import interruption_of
 
 log = logging.getLogger(__name__)
@@ -32,54 +32,42 @@ class LostJob(ValueError):
     """A job that ended without a result."""
 
 
-@contextlib.contextmanager
-def all_awaited() -> Iterator[None]:
+def all_awaited() -> contextlib.AbstractContextManager[Any]:
     """While it lasts, a sweep of jobs raises LostJob for a lost one when all others have ended; an interruption cancels
     all."""
-    try:
-        from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
-    except ImportError:  # an extra of the package
-        yield
-        return
-    launch = BaseSubmititLauncher.launch
 
-    @functools.wraps(launch)
-    def launch_and_wait(self: Any, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from submitit.core.core import Job
+    def wrap_launch(launch: Callable[..., Sequence[JobReturn]]) -> Callable[..., Sequence[JobReturn]]:
+        def launch_and_wait(*arguments: Any) -> Sequence[JobReturn]:
+            for name, value in SRUN.items():
+                os.environ.setdefault(name, value)
+            lost: list[LostJob] = []
 
-        for name, value in SRUN.items():
-            os.environ.setdefault(name, value)
-        results, lost = Job.results, []
+            def wrap_results(results: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+                def results_or_loss(job: Any) -> list[Any]:
+                    try:
+                        return _results(job, results)
+                    except LostJob as error:
+                        log.warning("%s", error)
+                        lost.append(error)
+                        return [JobReturn(status=JobStatus.FAILED, _return_value=error)]
 
-        def results_or_loss(job: Any) -> list[Any]:
-            try:
-                return _results(job, results)
-            except LostJob as error:
-                log.warning("%s", error)
-                lost.append(error)
-                return [JobReturn(status=JobStatus.FAILED, _return_value=error)]
+                return results_or_loss
 
-        Job.results = results_or_loss  # type: ignore[method-assign, assignment]
-        try:
-            returned = launch(self, job_overrides, initial_job_idx)
-        finally:
-            Job.results = results  # type: ignore[method-assign]
-        if lost:
-            raise lost[0]
-        return cast(Sequence[JobReturn], returned)
+            with replaced(submitit_parts()[1], "results", wrap_results):
+                returned = launch(*arguments)
+            if lost:
+                raise lost[0]
+            return returned
 
-    BaseSubmititLauncher.launch = launch_and_wait
-    try:
-        yield
-    finally:
-        BaseSubmititLauncher.launch = launch
+        return launch_and_wait
+
+    launcher = launcher_of_jobs()
+    return contextlib.nullcontext() if launcher is None else replaced(launcher, "launch", wrap_launch)
 
 
 def returned(job: Any) -> list[Any]:
     """What each task of a job returned. Raises LostJob where the job ended without."""
-    from submitit.core.core import Job
-
-    return _results(job, Job.results)
+    return _results(job, submitit_parts()[1].results)
 
 
 def _results(job: Any, results: Callable[[Any], list[Any]]) -> list[Any]:

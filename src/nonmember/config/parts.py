@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig
 
-if TYPE_CHECKING:
-    from nonmember.advice.contestants import Contestant, Cost
-    from nonmember.artifacts import Builder
-    from nonmember.audits.joined import Part
+from nonmember.advice import advise
+from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Contestant, Cost
+from nonmember.advice.lookup import about_texts, offered
+from nonmember.advice.situation import Situation
+from nonmember.artifacts import Builder
+from nonmember.audits.joined import Part
+from nonmember.config.given import given
+from nonmember.config.runs import cell_of
+from nonmember.config.words import override
+from nonmember.methods import Auto
+from nonmember.records.requirements import Access
+from nonmember.results.result import PARTS
 
 AUTO = ("nonmember.methods.Auto", "nonmember.methods.auto.Auto")
 BLIND = "blind"
@@ -24,20 +32,18 @@ def is_auto(config: DictConfig) -> bool:
     return config.method._target_ in AUTO
 
 
-def words_of_part(words: Sequence[str], method: str, more: Sequence[str]) -> list[str]:
+def overrides_of_part(overrides: Sequence[str], method: str, more: Sequence[str]) -> list[str]:
     """The command's words with another method, and without what was said of this one."""
-    return [*(word for word in words if not _is_about_method(word)), f"method={method}", *more]
+    return [*(word for word in overrides if not _is_about_method(word)), f"method={method}", *more]
 
 
-def settings_as_words(settings: Mapping[str, Any], place: str = "method") -> Iterator[str]:
+def settings_as_overrides(settings: Mapping[str, Any], prefix: str = "method") -> Iterator[str]:
     """Nested settings as overrides: {"controls": {"seed": 1}} as method.controls.seed=1."""
-    from nonmember.config.words import override
-
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from settings_as_words(value, f"{place}.{key}")
+            yield from settings_as_overrides(value, f"{prefix}.{key}")
         else:
-            yield override(f"{place}.{key}", value)
+            yield override(f"{prefix}.{key}", value)
 
 
 def _is_about_method(word: str) -> bool:
@@ -50,16 +56,6 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
 
     compose: name of a method, further words -> a context with the config of the command (`compose.composed`).
     """
-    from nonmember.advice import advise
-    from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW
-    from nonmember.advice.situation import Situation
-    from nonmember.audits.joined import Part
-    from nonmember.config.given import given
-    from nonmember.config.runs import cell_of
-    from nonmember.methods import Auto
-    from nonmember.records.requirements import Access
-    from nonmember.results.result import PARTS
-
     config, audit = given(config)
     method = audit.method
     assert isinstance(method, Auto)
@@ -78,7 +74,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     for name in names:
         cell, reason = None, ""
         try:
-            with compose(name, _words(contestants.get(name), method.given.get(name, {}))) as (own, _):
+            with compose(name, _overrides(contestants.get(name), method.given.get(name, {}))) as (own, _):
                 cell = cell_of(own, folder / PARTS / name)
         except ValueError as error:  # an incomplete question among them
             reason = str(error)
@@ -86,9 +82,9 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     return parts
 
 
-def _words(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
+def _overrides(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
     chosen = [contestant.variant] if contestant is not None and contestant.variant else []
-    return [*chosen, *settings_as_words(given)]
+    return [*chosen, *settings_as_overrides(given)]
 
 
 def _cost_of(cost: Cost | None) -> tuple[int, int, int]:
@@ -97,8 +93,6 @@ def _cost_of(cost: Cost | None) -> tuple[int, int, int]:
 
 def _situation(config: DictConfig, audit: Any, builder: Builder) -> dict[str, Any]:
     """What is there. Bases and stand-ins are taken to be; a method that lacks them is left out with its reason."""
-    from nonmember.advice.lookup import about_texts, offered
-
     heldout = audit.method.heldout if config.data.get("heldout") else "none"
     return {
         **about_texts(builder.get(audit.suspect)),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +25,7 @@ from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory, presets_directory, sweeps_directory
 from nonmember.config.hydra_compat import (
@@ -34,16 +37,65 @@ from nonmember.config.hydra_compat import (
 )
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
-from nonmember.config.run_names import cell_name
 from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
 from nonmember.config.sweeping import Watcher, shown_composition
 from nonmember.config.words import refuse_options, refuse_paths_as_choices, renamed, with_literal_paths
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
-from nonmember.runtime.naming import folder_name, label_of_path, place
+from nonmember.runtime.naming import folder_name, label_of_path, place, short_hash
 from nonmember.runtime.processes import of_a_group, process_rank
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
+LONGEST_LABEL = 40
+# What tells questions apart; where and how they are answered does not.
+WHAT_DIFFERS = (
+    "target",
+    "reference",
+    "model",  # of no command any more, but names of folders hash it
+    "data",
+    "cleaning",
+    "method",
+    "general",
+    "seed",
+    "truth",
+    "k",
+    "max_tokens",
+)
+
+
+def cell_name(overrides: str, *, _root_: DictConfig) -> str:
+    """The folder and W&B name of a run: of one's own models and documents what they are called and a hash of what
+    differs, as in prism-docs-SmolLM2-1a2b3c4d; in the other worlds, of which sweeps are made, the overrides."""
+    if OmegaConf.select(_root_, "world.name") != "own":
+        return folder_name(overrides)
+    differs = {key: _plain(_root_, key) for key in WHAT_DIFFERS}
+    # Numbers depend on the precision a little, and so does the question that is found there.
+    differs["precision"] = _plain(_root_, "trainer.precision")
+    labels = [re.sub(r"[^\w.+-]+", "_", label)[:LONGEST_LABEL].strip("._-") for label in _labels(_root_)]
+    return "-".join([*filter(None, labels), short_hash(json.dumps(differs, sort_keys=True, default=str))])
+
+
+def _labels(config: DictConfig) -> Iterator[str]:
+    """Of the method, the documents and the model, as far as they are known."""
+    if (method := OmegaConf.select(config, "hydra.runtime.choices.method")) is not None:
+        yield str(method).removeprefix("own_")
+    for key in ("data.label", "target.label", "target.model", "target.path"):
+        try:
+            value = OmegaConf.select(config, key)
+        except OmegaConfBaseException:  # what it is made of was not given
+            continue
+        if isinstance(value, str) and value:
+            yield label_of_path(value) if key.endswith(("path", ".model")) else value
+
+
+def _plain(config: DictConfig, key: str) -> Any:
+    for resolve in (True, False):  # unresolved where something it refers to was not given
+        try:
+            node = OmegaConf.select(config, key) if resolve else config.get(key)
+            return OmegaConf.to_container(node, resolve=resolve) if OmegaConf.is_config(node) else node
+        except OmegaConfBaseException:
+            continue
+    return None
 
 
 def checked() -> contextlib.AbstractContextManager[None]:
@@ -272,18 +324,18 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     watcher: sees the cells of a sweep before they are launched.
     """
     refuse_options(command, sys.argv[1:])
-    words = checked_options(sys.argv[1:])
-    refuse_paths_as_choices(command, words)
-    sys.argv[1:] = with_literal_paths(renamed(command, words))
+    arguments = checked_options(sys.argv[1:])
+    refuse_paths_as_choices(command, arguments)
+    sys.argv[1:] = with_literal_paths(renamed(command, arguments))
     register()
-    here, errors = os.getpid(), []
+    pid, errors = os.getpid(), []
 
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
     @functools.wraps(task)
     def run(config: DictConfig) -> object:
         folder = Path(HydraConfig.get().runtime.output_dir)
         result: object = None
-        if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
+        if os.getpid() != pid:  # in a launcher's worker only Hydra can carry the error home
             with contextlib.suppress(Interrupted), worker():
                 check()
                 try:

@@ -1,41 +1,47 @@
-"""From the config of a command to the work that it describes."""
+"""From the config of a command to the work that it describes. Commands import it once their config is composed."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from nonmember.artifacts import Builder, Memory
+from nonmember.artifacts.planner import Planner
+from nonmember.artifacts.store import Store
+from nonmember.config.build import build, corpus_of
+from nonmember.config.compose import composed, explained
+from nonmember.config.given import given
+from nonmember.config.inputs import check_places, check_settings, check_tokens
+from nonmember.config.revisions import kept_in, pin_branches
 from nonmember.config.roots import plain, require_complete
+from nonmember.config.words import override
+from nonmember.corpora.transforms.cleaning import with_blank
+from nonmember.models import label_of
+from nonmember.runtime.quiet import quieten
+from nonmember.scoring.question import FURTHER, Scoring, names_of_scores
+from nonmember.tracking.trackers import Loggings, NoTracker
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Builder, Memory
-    from nonmember.artifacts.planner import Planner
-    from nonmember.artifacts.store import Store
     from nonmember.audits.cell import Cell
     from nonmember.evidence.seal import Seal
-    from nonmember.scoring.question import Scoring
-    from nonmember.tracking.trackers import Loggings
 
-AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
+AnyBuilder = TypeVar("AnyBuilder", bound=Builder)
 IN_MEMORY = ("nonmember.corpora.InMemory", "nonmember.corpora.ConversationsInMemory")  # texts of the calling program
 
 
 def cell_of(config: DictConfig, folder: Path) -> Cell:
     """The audit of a composed config. Raises ValueError for what is missing or cannot be, before anything heavy is
     imported."""
-    from nonmember.config.given import given
-    from nonmember.config.inputs import check_places, check_settings, check_tokens
-    from nonmember.config.revisions import kept_in, pin_branches
-
     pin_branches(config, kept_in(Path(config.store).absolute()))
     config, audit = given(config)
     check_settings(config)
     check_tokens(config, audit.groups)
     check_places(audit.groups)
     from nonmember.audits.cell import Cell
-    from nonmember.models import label_of
 
     labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
     return Cell(audit, folder, plain(config), labels, logging_of(config), _seal_of(config))
@@ -43,9 +49,6 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
 
 def logging_of(config: DictConfig) -> Loggings:
     """Of all the loggers that the config names."""
-    from nonmember.config.build import build
-    from nonmember.tracking.trackers import Loggings
-
     return Loggings(build(config.logger))
 
 
@@ -63,12 +66,6 @@ def scoring_of(config: DictConfig) -> Scoring:
         if not _is_given(config[name]):
             config[name] = None
     require_complete(config)
-    from nonmember.config.build import build, corpus_of
-    from nonmember.config.inputs import check_places, check_settings, check_tokens
-    from nonmember.config.revisions import kept_in, pin_branches
-    from nonmember.corpora.transforms.cleaning import with_blank
-    from nonmember.scoring.question import FURTHER, Scoring, names_of_scores
-
     pin_branches(config, kept_in(Path(config.store).absolute()))
     check_settings(config)
     scores = names_of_scores(config.scores)
@@ -110,26 +107,27 @@ def _is_given(node: DictConfig | None) -> bool:
 
 def builder_of(config: DictConfig, store: Store | None = None, memory: Memory | None = None) -> Builder:
     """Of the config's store and trainer. store, memory: those that several runs of a process share."""
-    from nonmember.artifacts import Builder
-    from nonmember.runtime.quiet import quieten
-
     quieten()
     return _of_config(Builder, config, store, memory)
 
 
 def planner_of(config: DictConfig, store: Store, memory: Memory) -> Planner:
     """As `builder_of`, of what makes nothing. It needs no Lightning, and does not wait for its import."""
-    from nonmember.artifacts.planner import Planner
-
     return _of_config(Planner, config, store, memory)
 
 
 def _of_config(kind: type[AnyBuilder], config: DictConfig, store: Store | None, memory: Memory | None) -> AnyBuilder:
-    from nonmember.artifacts import Memory
-    from nonmember.artifacts.store import Store
-    from nonmember.config.build import build
-    from nonmember.tracking.trackers import NoTracker
-
     compute, asking = build(config.trainer), build(config.asking)
     store = store or Store(Path(config.store).absolute())
     return kind(store, compute, NoTracker(), memory or Memory(), asking=asking)
+
+
+@contextlib.contextmanager
+def reading(
+    documents: str, overrides: Sequence[str], store: Store | None = None
+) -> Iterator[tuple[DictConfig, Any, Builder]]:
+    """`score`'s config for these documents, their corpus and a builder, for commands that read texts as it does."""
+    with explained(), composed("score", [override("data.path", documents), *overrides]) as (config, _):
+        corpus = build(config.data.corpus)
+        check_places(corpus)
+        yield config, corpus, builder_of(config, store)

@@ -24,7 +24,7 @@ class Watcher(Protocol):
     def begin(self, launcher: Launcher | None) -> None:
         """Before the first cell: what would launch them."""
 
-    def see(self, place: int, config: DictConfig, folder: Path) -> None:
+    def see(self, index: int, config: DictConfig, folder: Path) -> None:
         """A cell as it will be run, and its folder, which is not made yet."""
 
     def hands_out(self, launcher: Launcher) -> bool:
@@ -66,7 +66,7 @@ def _shown(sweeper: Any, batch: Sequence[Sequence[str]], compose: Callable[..., 
             stage.advance()
     if watching is not None and sweeper.launcher is not None:
         if is_a(sweeper.launcher, "BasicLauncher") or watching.hands_out(sweeper.launcher):
-            _hand_over(sweeper, kept)
+            _compose_once(sweeper, kept)
         sweeper.launcher = watching.launcher(sweeper.launcher)
 
 
@@ -75,7 +75,7 @@ def _composed(sweeper: Any, overrides: Sequence[str]) -> DictConfig:
     return config
 
 
-def _hand_over(sweeper: Any, kept: dict[tuple[str, ...], DictConfig]) -> None:
+def _compose_once(sweeper: Any, kept: dict[tuple[str, ...], DictConfig]) -> None:
     """In this process no cell is composed a second time; each config is given away once."""
     loader = sweeper.hydra_context.config_loader
     compose = loader.load_sweep_config
@@ -92,11 +92,11 @@ def _hand_over(sweeper: Any, kept: dict[tuple[str, ...], DictConfig]) -> None:
 
 
 @contextlib.contextmanager
-def _as_run(config: DictConfig, place: int) -> Iterator[tuple[DictConfig, Path]]:
+def _as_run(config: DictConfig, index: int) -> Iterator[tuple[DictConfig, Path]]:
     """The config without Hydra's own part, as a task gets it, and its folder."""
     before = HydraConfig.instance().cfg
     with open_dict(config):
-        config.hydra.job.id = config.hydra.job.num = place
+        config.hydra.job.id = config.hydra.job.num = index
     HydraConfig.instance().set_config(config)
     try:
         folder = Path(OmegaConf.select(config, "hydra.sweep.dir")) / OmegaConf.select(config, "hydra.sweep.subdir")

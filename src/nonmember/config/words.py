@@ -43,10 +43,10 @@ def with_literal_paths(arguments: Sequence[str]) -> list[str]:
     return [_quoted(argument) for argument in arguments]
 
 
-def renamed(command: str, words: Sequence[str]) -> list[str]:
+def renamed(command: str, arguments: Sequence[str]) -> list[str]:
     """As the command calls its settings: logger.mode=online is logger.wandb.mode=online, and where there is a target
     model=NAME is model@target=NAME."""
-    return [_renamed(command, word) for word in words]
+    return [_renamed(command, word) for word in arguments]
 
 
 def _renamed(command: str, word: str) -> str:
@@ -62,14 +62,14 @@ def _renamed(command: str, word: str) -> str:
 
 
 def _quoted(argument: str) -> str:
-    said = VALUE.fullmatch(argument)
-    if said is None or (_is_number(said["value"]) and not said["key"].endswith("path")):
+    found = VALUE.fullmatch(argument)
+    if found is None or (_is_number(found["value"]) and not found["key"].endswith("path")):
         return argument
     try:
-        is_there = path_of(said["value"]).exists()
+        is_there = path_of(found["value"]).exists()
     except (OSError, ValueError):  # no name of a file
         return argument
-    return str(override(said["key"], said["value"])) if is_there else argument
+    return str(override(found["key"], found["value"])) if is_there else argument
 
 
 def _is_number(value: str) -> bool:
@@ -84,12 +84,12 @@ def refuse_options(command: str, arguments: Sequence[str]) -> None:
     """--target=FOLDER: raise ValueError that says how settings are written."""
     known = names_of_options()
     for argument, following in zip_longest(arguments, arguments[1:], fillvalue=""):
-        said = OPTION.fullmatch(argument)
-        if said is None or any(name.startswith(argument.partition("=")[0]) for name in known):
+        found = OPTION.fullmatch(argument)
+        if found is None or any(name.startswith(argument.partition("=")[0]) for name in known):
             continue  # of Hydra's, or the beginning of one, of which Hydra's parser tells
         beside = following if following and not re.match(r"-|[\w.@/+]+=", following) else "VALUE"
-        value = beside if said["value"] is None else said["value"]
-        key = _meant(command, said["name"].replace("-", "_"))
+        value = beside if found["value"] is None else found["value"]
+        key = _meant(command, found["name"].replace("-", "_"))
         word = f"{key}={value}" if _is_number(value) else override(key, value)
         raise ValueError(f"There is no option {argument}; settings have no dashes: write {for_shell(word)}.")
 
@@ -106,11 +106,11 @@ def _meant(command: str, name: str) -> str:
 def refuse_paths_as_choices(command: str, arguments: Sequence[str]) -> None:
     """model@target=/some/folder: raise ValueError that says which key takes a path."""
     for argument in arguments:
-        if (said := CHOICE.fullmatch(argument)) is None or not _is_path(said["group"], said["value"]):
+        if (found := CHOICE.fullmatch(argument)) is None or not _is_path(found["group"], found["value"]):
             continue
-        group, value = said["group"], said["value"]
+        group, value = found["group"], found["value"]
         option = {"model": "pretrained", "data": "documents"}.get(group)
-        key = said["package"] or ("target" if group == "model" and command != "train" else group)
+        key = found["package"] or ("target" if group == "model" and command != "train" else group)
         # What the own world has needs no more than a path; all else is filled first.
         chosen = option and (key.count(".") > 1 or _is_other_world(arguments))
         use = f"{group}@{key}={option} {key}.path={value}" if chosen else f"{key}.path={value}"

@@ -71,7 +71,7 @@ def _of_name(numbers: Mapping[str, Any], names: Sequence[str | None]) -> int | N
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceDescription:
     """A model behind a service.
 
     since, until: when the service has it; until: None where no end is announced.   top_logprobs: most alternatives to a
@@ -104,9 +104,9 @@ def hub_datasets() -> Mapping[str, HubDataset]:
 
 
 @functools.cache
-def services() -> Mapping[str, Service]:
+def services() -> Mapping[str, ServiceDescription]:
     """By the name of the model."""
-    return {name: Service(**item) for name, item in _read(HUB / "services.yaml").items()}
+    return {name: ServiceDescription(**item) for name, item in _read(HUB / "services.yaml").items()}
 
 
 def file_of(path: str) -> str:

@@ -16,7 +16,7 @@ from nonmember.corpora.specs import TOKENS_PER_WORD, Bound
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
 from nonmember.feasibility.descriptions import hub_datasets, hub_models
-from nonmember.feasibility.memory import Memory, Settings
+from nonmember.feasibility.memory import MemoryUse, TrainerSettings
 from nonmember.feasibility.meta import Shape, num_tuned, num_tuned_of_hub, shape_of, shape_of_scratch
 from nonmember.generated.rephrased import Written
 from nonmember.lookup import InfiniGram
@@ -57,7 +57,7 @@ class Job:
     identity: str
     tokens: int | None
     operations: float | None
-    needs: Callable[[Settings], Memory] | None = field(default=None, compare=False)
+    needs: Callable[[TrainerSettings], MemoryUse] | None = field(default=None, compare=False)
     requests: int | None = None
     num_tuned: int | None = None
     token_by_token: float = 0.0
@@ -70,7 +70,7 @@ class Estimate:
 
     operations: float | None
     size: float | None
-    needs: Callable[[Settings], Memory]
+    needs: Callable[[TrainerSettings], MemoryUse]
 
 
 def estimate_of(spec: Spec[Any], tokens: int | None) -> Estimate | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from nonmember.feasibility.meta import Shape
 from nonmember.runtime.compute import MIB
+from nonmember.runtime.expectations import EFFICIENCY, memory_of, speed
 
 GIB = 2**30
 ACTIVATIONS, CHECKPOINTED = 34, 2  # bytes a token, layer and unit of width, at 16 bits
@@ -41,8 +42,6 @@ class Machine:
         """This one, its arithmetic measured: a large product of matrices, at 16 bits on a GPU."""
         import torch
 
-        from nonmember.runtime.expectations import EFFICIENCY, memory_of, speed
-
         kind, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
         gib, tflops = memory_of(torch.device(kind)) / GIB, speed(kind, None, dtype) / 1e12
         if kind == "cpu":  # which loses less by writing token by token
@@ -55,7 +54,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainerSettings:
     """Of the trainer, as far as memory hangs on them."""
 
     micro_batch_size: int
@@ -72,7 +71,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryUse:
     """Bytes. shared: weights and states, which several devices can divide.   fixed: what each of them holds."""
 
     shared: float
@@ -89,12 +88,12 @@ class Memory:
         return math.ceil(self.shared / (machine.usable - self.fixed)) if self.fixed < machine.usable else None
 
 
-def observing(shape: Shape, weights: float, settings: Settings) -> Memory:
+def observing(shape: Shape, weights: float, settings: TrainerSettings) -> MemoryUse:
     values = settings.max_batch_tokens * (ONE_LAYER * shape.hidden + 2 * shape.intermediate)
-    return Memory(weights, values * 2 * settings.bytes_of_activations + settings.block_mib * MIB)
+    return MemoryUse(weights, values * 2 * settings.bytes_of_activations + settings.block_mib * MIB)
 
 
-def writing(shape: Shape, weights: float, settings: Settings) -> Memory:
+def writing(shape: Shape, weights: float, settings: TrainerSettings) -> MemoryUse:
     """A batch has as many tokens as the memory for keys and values holds, at 16 bits each."""
     kept = settings.cache_mib * MIB
     num_tokens = kept // (2 * shape.num_layers * shape.width_of_keys * 2)
@@ -102,7 +101,9 @@ def writing(shape: Shape, weights: float, settings: Settings) -> Memory:
     return replace(at, fixed=at.fixed + kept)
 
 
-def training(shape: Shape, frozen: float, trained: int, optimizer: object, tokens: int, settings: Settings) -> Memory:
+def training(
+    shape: Shape, frozen: float, trained: int, optimizer: object, tokens: int, settings: TrainerSettings
+) -> MemoryUse:
     """frozen: bytes of weights that are only read (base of an adapter, teacher).   trained: number of parameters.
     tokens: of a sequence."""
     wide = settings.micro_batch_size * tokens * shape.hidden * settings.bytes_of_activations
@@ -111,13 +112,13 @@ def training(shape: Shape, frozen: float, trained: int, optimizer: object, token
         if settings.gradient_checkpointing
         else (ACTIVATIONS * shape.num_layers)
     )
-    return Memory(
+    return MemoryUse(
         frozen + (OF_SGD if optimizer == "sgd" else OF_ADAMW) * trained,
         wide * layers + settings.logits_budget_mib * MIB,
     )
 
 
-def smaller(settings: Settings) -> Iterator[tuple[Settings, tuple[str, ...]]]:
+def smaller(settings: TrainerSettings) -> Iterator[tuple[TrainerSettings, tuple[str, ...]]]:
     """Settings of less memory and the same result, with the words for them; the given ones first."""
     yield settings, ()
     checkpointed = replace(settings, gradient_checkpointing=True)

@@ -13,7 +13,8 @@ from itertools import groupby
 from nonmember.feasibility.descriptions import HUB
 from nonmember.feasibility.jobs import LOOKING_UP, Job
 from nonmember.feasibility.memory import Machine
-from nonmember.feasibility.verdict import Checked
+from nonmember.feasibility.verdict import CheckResult
+from nonmember.runtime.terminal import for_rich
 
 ASKED = ("asking", LOOKING_UP)
 TRAINED, READ = ("training", "distilling", "tuning"), ("observing", "writing", "asking")
@@ -38,7 +39,7 @@ class CheckedCell:
 
     sweep: str
     overrides: str
-    checked: Checked
+    checked: CheckResult
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Row:
 
     sweep: str
     num_cells: int
-    checked: Checked
+    checked: CheckResult
     jobs: tuple[Job, ...]
 
     def texts(self, machine: Machine) -> tuple[str, ...]:
@@ -156,8 +157,6 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     """Print the table, what is asked for, and how many cells are how far."""
     from rich.console import Console
     from rich.table import Table
-
-    from nonmember.runtime.terminal import for_rich
 
     console = Console()
     console = console if console.is_terminal else Console(width=190)

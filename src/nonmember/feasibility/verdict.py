@@ -15,9 +15,10 @@ from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.models import Endpoint, MaskedModel
 from nonmember.feasibility.descriptions import HUB, HubDataset, HubModel, file_of, hub_datasets, hub_models, services
 from nonmember.feasibility.jobs import LOOKING_UP, Job, Unknown, jobs_of, searchable
-from nonmember.feasibility.memory import Machine, Settings, smaller
+from nonmember.feasibility.memory import Machine, TrainerSettings, smaller
 from nonmember.models import Access, Pretrained
 from nonmember.observations import Measurement
+from nonmember.reports.core import formats
 
 READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
     "ready",
@@ -39,7 +40,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """A cell that was looked at.
 
     hub: models, data sets and services that it needs from elsewhere.   asks: what the user must do or supply, in a
@@ -61,8 +62,8 @@ class Checked:
 
 
 def check(
-    audit: Audit, trainer: Settings, budget: Budget, machine: Machine, today: date, missing: Sequence[str] = ()
-) -> Checked:
+    audit: Audit, trainer: TrainerSettings, budget: Budget, machine: Machine, today: date, missing: Sequence[str] = ()
+) -> CheckResult:
     """missing: what the configuration leaves to the user, a sentence each."""
     specs = list(specs_in(list(audit.groups.values())))
     retired = list(_retired(specs, today))
@@ -89,7 +90,7 @@ def check(
         )
     sentences = [*retired, *asks, *unknown]
     if terms:
-        sentences.append(f"accept the terms of {_listed(terms)} on the hub, and set HF_TOKEN")
+        sentences.append(f"accept the terms of {formats.listed(terms)} on the hub, and set HF_TOKEN")
     if num_gpus is not None and num_gpus > 1:
         sentences.append(_spread(jobs, num_gpus, machine, settings))
     if settings:
@@ -115,7 +116,7 @@ def check(
     )
     if many and terms and status == GPUS.format(num_gpus):
         status += ", terms accepted"
-    return Checked(status, tuple(hub_names(specs)), tuple(sentences), num_gpus, gib, settings, tuple(jobs))
+    return CheckResult(status, tuple(hub_names(specs)), tuple(sentences), num_gpus, gib, settings, tuple(jobs))
 
 
 def hub_names(specs: Iterable[Any]) -> list[str]:
@@ -131,7 +132,7 @@ def hub_names(specs: Iterable[Any]) -> list[str]:
 
 
 def fitting(
-    jobs: Sequence[Job], trainer: Settings, machine: Machine
+    jobs: Sequence[Job], trainer: TrainerSettings, machine: Machine
 ) -> tuple[int | None, float | None, tuple[str, ...]]:
     """Fewest devices, memory of each at the most in GiB, and the settings it takes."""
     held = [job.needs for job in jobs if job.needs is not None]
@@ -165,7 +166,7 @@ def _spread(jobs: Sequence[Job], number: int, machine: Machine, settings: Sequen
 
 
 def _too_large(job: Job, machine: Machine) -> bool:
-    least = Settings(1, 2048, 64, 64, 1024, mixed=True, gradient_checkpointing=True)
+    least = TrainerSettings(1, 2048, 64, 64, 1024, mixed=True, gradient_checkpointing=True)
     return job.needs is not None and job.needs(least).total > machine.usable
 
 
@@ -264,7 +265,3 @@ def _undescribed(specs: Iterable[Any]) -> Iterator[str]:
     for name in sorted({spec.model for spec in specs if isinstance(spec, Endpoint)} - services().keys()):
         if ":" not in name:
             yield f"no description of {name} behind a service; add it to {HUB.name}/services.yaml"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

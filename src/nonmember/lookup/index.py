@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,11 +65,8 @@ class LocalIndex(Lookup):
         path: Its folder.
     """
 
-    path: str
-
-    def __post_init__(self) -> None:
-        require_text(self.path, "path of an index")
-        super().__post_init__()
+    fields_called = "{field} of an index"
+    path: Annotated[str, require_text]
 
     @property
     def readable(self) -> str:
@@ -82,7 +79,7 @@ class LocalIndex(Lookup):
         """Every sequence of each document is looked up, as often as it stands there."""
         hashes = [ngram_hashes(document.text) for document in documents.documents]
         numbers = np.array([len(item) for item in hashes], np.int64)
-        wanted, place = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True)
+        wanted, index = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True)
         found = np.zeros(len(wanted), dtype=bool)
         parts = list(self._parts(self._read()))
         with Stage("looking up", len(parts), "parts of the index") as stage:
@@ -92,7 +89,7 @@ class LocalIndex(Lookup):
                 stage.advance()
                 check()
         document = np.repeat(np.arange(len(numbers)), numbers)
-        num_found = np.bincount(document, found[place], minlength=len(numbers)).astype(np.int64)
+        num_found = np.bincount(document, found[index], minlength=len(numbers)).astype(np.int64)
         short = {doc_id: TOO_SHORT for doc_id, number in zip(documents.doc_ids, numbers, strict=True) if not number}
         return Overlaps(documents.doc_ids, numbers, num_found, short)
 

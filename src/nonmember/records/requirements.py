@@ -3,6 +3,7 @@ check."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -37,6 +38,45 @@ Input = Literal[
     "follows",
     "canaries",
 ]
+
+
+@dataclass(frozen=True)
+class Words:
+    """How what is needed is named.
+
+    Attributes:
+        asked: Where it is missing, as in "needs ...".
+        label: In a table.
+    """
+
+    asked: str
+    label: str
+
+
+ACCESS: Mapping[Access | None, Words] = {
+    None: Words("no model", "no model"),
+    Access.TEXT: Words("a model that returns text", "text"),
+    Access.TOP_LOGPROBS: Words("log-probabilities of the likeliest next tokens", "top log-probabilities"),
+    Access.PROMPT_LOGPROBS: Words("the log-probability of each token of a given text", "log-probabilities"),
+    Access.FULL_LOGITS: Words("the weights (full next-token distributions)", "full log-probabilities"),
+    Access.WEIGHTS: Words("the weights", "weights"),
+}
+INPUTS: Mapping[Input, Words] = {
+    "reference": Words("a reference model that has certainly not read the texts", "unread reference"),
+    "out_models": Words("several models that have certainly not read the texts", "several unread models"),
+    "base": Words("the target's base model, which has not read the texts", "base of the target"),
+    "stand_in": Words("another model of the target's size that has not read the texts", "model of the target's size"),
+    "rephraser": Words("a model for paraphrasing", "a model that rephrases"),
+    "heldout": Words("unread text of the same kind", "held-out text"),
+    "unseen": Words("further unread text for tuning", "more unread text"),
+    "general": Words("general text without the documents", "general text"),
+    "known_read": Words("text that the target is known to have read", "text known to be read"),
+    "order": Words("the public order of the file", "order of the file"),
+    "works": Words("texts that are passages from works (books, papers)", "passages of works"),
+    "titles": Words("a title or name for each text", "titles"),
+    "follows": Words("a target that follows instructions", "a model that follows instructions"),
+    "canaries": Words("canaries that were planted before the texts were published", "canaries planted beforehand"),
+}
 
 
 @dataclass(frozen=True)

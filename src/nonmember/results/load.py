@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nonmember.results.outcomes import NO_SEAL, num_without_seal, reason_of
-from nonmember.results.result import RESULT, AuditResult, Question, Statistics, Verdict
+from nonmember.results.result import RESULT, AuditQuestion, AuditResult, Statistics, Verdict
 from nonmember.runtime.files import file_hash
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Run:
     folder: Path | None = None
 
     @property
-    def question(self) -> Question:
+    def question(self) -> AuditQuestion:
         return self.result.question
 
     @property
@@ -62,7 +62,7 @@ class Run:
             return (self.question.data if part == "data" else self.statistics.details).get(fact)
         if name == "num_documents":
             return self.statistics.num_documents
-        if name in Question.__dataclass_fields__ and name != "score":
+        if name in AuditQuestion.__dataclass_fields__ and name != "score":
             return getattr(self.question, name)
         if name in self.result.question.data:
             return self.result.question.data[name]

@@ -9,15 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import without_examples
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
 from nonmember.results.tables import columns_of, distribution_of
-
-if TYPE_CHECKING:
-    from nonmember.tracking.trackers import Tracker
+from nonmember.tracking.trackers import Tracker
 
 FACTS = "cell"  # where W&B's config has them
 

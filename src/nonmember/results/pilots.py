@@ -102,12 +102,10 @@ class FromAudits:
         readings = {label: item for label, item in planted(runs[0].result).items() if item.exposures}
         excluded = self._excluded(runs, readings)
         extra = _extra(runs[0].result)
-        pilots = {label: replace(pilot(audits, _place(reading)), extra=extra) for label, reading in readings.items()}
+        pilots = {label: replace(pilot(audits, _dose(reading)), extra=extra) for label, reading in readings.items()}
         names = [group[0].result.question.corpus for group in by_controls]
         gaps = {  # of a set with several groups of controls the smallest
-            name: min(
-                item.gap(_place(readings[excluded])) for item, of in zip(audits, names, strict=True) if of == name
-            )
+            name: min(item.gap(_dose(readings[excluded])) for item, of in zip(audits, names, strict=True) if of == name)
             for name in names
         }
         measured, seconds = spread(audits), _seconds([run.result for run in runs], store)
@@ -165,7 +163,7 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
     num_seeds = by_seed[0].size
     of_means = float(np.mean([item.jackknife.interaction() for item in measured])) if measured else 0.0
     return PilotAudit(
-        controls={_place(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
+        controls={_dose(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
         num_documents=result.statistics.num_documents,
         num_seeds=num_seeds,
         seed_variance=float(np.mean([deltas.var(ddof=1) for deltas in by_seed])) if num_seeds > 1 else 0.0,
@@ -186,7 +184,7 @@ def _details(result: AuditResult) -> dict[str, Any]:
     return dict(result.statistics.details)
 
 
-def _place(reading: Exposure) -> tuple[float, float]:
+def _dose(reading: Exposure) -> tuple[float, float]:
     return reading.share, float(reading.exposures)
 
 
@@ -225,9 +223,9 @@ def _controls(run: Run) -> list[TwoWay]:
     return audits
 
 
-def _without(one: TwoWay) -> Any:
+def _without(outcome: TwoWay) -> Any:
     """[documents] Delta without each of them."""
-    return one.jackknife.without_reference_G - one.jackknife.without_distilled_SG.mean(axis=0)
+    return outcome.jackknife.without_reference_G - outcome.jackknife.without_distilled_SG.mean(axis=0)
 
 
 def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], measured: Spread) -> Iterable[str]:

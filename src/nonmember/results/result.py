@@ -44,7 +44,7 @@ class AuditedModel:
 
 
 @dataclass(frozen=True)
-class Question:
+class AuditQuestion:
     """Was `corpus` used to train `target`?
 
     method: its name.   settings: all of its settings.   score: what it scores documents by; empty where it uses none or
@@ -222,7 +222,7 @@ class AuditResult:
     looked_up: None where nothing was, and then it stands in no file.
     """
 
-    question: Question
+    question: AuditQuestion
     statistics: Statistics
     verdict: Verdict
     health: Health
@@ -330,11 +330,11 @@ def upgraded(flat: Mapping[str, Any]) -> AuditResult:
     claim, null_hypothesis = method.hypothesis(flat["settings"])
     rho = {name: flat[name] for name in RHO if flat[name] is not None}
     return AuditResult(
-        Question(
+        AuditQuestion(
             claim=claim,
             null_hypothesis=null_hypothesis,
             models=_models(flat),
-            **{name: flat[name] for name in Question.__dataclass_fields__.keys() & flat.keys()},
+            **{name: flat[name] for name in AuditQuestion.__dataclass_fields__.keys() & flat.keys()},
         ),
         Statistics(
             name=method.statistic_name,

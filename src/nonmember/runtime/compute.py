@@ -12,9 +12,9 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nonmember.checks import require_count, require_flag, require_number, require_text
+from nonmember.checks import Checked, Count, Number, require_text
 from nonmember.runtime.naming import folder_name
 from nonmember.runtime.processes import minutes_to_wait
 from nonmember.runtime.quiet import imported
@@ -81,7 +81,7 @@ def _say_who_is_awaited(number: int) -> None:
 
 
 @dataclass(frozen=True)
-class Compute:
+class Compute(Checked):
     """The `trainer=` group.
 
     make_trainer: `lightning_trainer` with the devices and strategy of the config; the rest is added here.
@@ -99,27 +99,23 @@ class Compute:
         say.
     """
 
-    make_trainer: Callable[..., lightning.Trainer]
+    fields_called = "trainer.{field}"
+    make_trainer: Callable[..., Any]  # lightning.Trainer
     precision: str
-    micro_batch_size: int
-    max_batch_tokens: int
-    logits_budget_mib: int
-    block_mib: int
-    checkpoint_seconds: float
+    micro_batch_size: Annotated[int, Count(1)]
+    max_batch_tokens: Annotated[int, Count(1)]
+    logits_budget_mib: Annotated[int, Count(1)]
+    block_mib: Annotated[int, Count(1)]
+    checkpoint_seconds: Annotated[float, Number("[0, inf)")]
     gradient_checkpointing: bool
     measure_health: bool = True
-    num_workers: int = 0
-    cache_mib: int = 256
+    num_workers: Annotated[int, Count(0, MOST_WORKERS)] = 0
+    cache_mib: Annotated[int, Count(1)] = 256
     callbacks: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         require_text(self.precision, "trainer.precision", hint="Lightning's names, such as 32-true or bf16-mixed.")
-        for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib", "cache_mib"):
-            require_count(getattr(self, name), 1, f"trainer.{name}")
-        require_count(self.num_workers, 0, "trainer.num_workers", at_most=MOST_WORKERS)
-        require_number(self.checkpoint_seconds, "[0, inf)", "trainer.checkpoint_seconds")
-        for name in ("gradient_checkpointing", "measure_health"):
-            require_flag(getattr(self, name), f"trainer.{name}")
+        super().__post_init__()
 
     @property
     def alters_models(self) -> bool:
@@ -196,7 +192,7 @@ class Compute:
         try:
             trainer = self.make_trainer(precision=self.precision, **arguments)
             if trainer.world_size > 1:
-                trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())  # type: ignore[attr-defined]
+                trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())
                 _say_who_is_awaited(trainer.world_size)
             return trainer
         except RuntimeError as error:  # Lightning's about an allocation of several tasks

@@ -106,8 +106,10 @@ class Stage:
             self._thread.join()
             if self._has_spoken:
                 taken = duration(time.monotonic() - self._since)
-                place = self._place() if self.total is None else f"{self._size()}, "
-                self._say(f"{place}done in {taken}" if kind is None else f"stopped, {self._place()}{taken} so far")
+                position = self._position() if self.total is None else f"{self._size()}, "
+                self._say(
+                    f"{position}done in {taken}" if kind is None else f"stopped, {self._position()}{taken} so far"
+                )
 
     def advance(self, number: int = 1, note: str = "") -> None:
         self.reach(self.done + number, note)
@@ -147,7 +149,7 @@ class Stage:
         unit = self.unit.removesuffix("s") if self.total == 1 else self.unit
         return f"{self.total:,} {unit}{rest}" if self.total is not None else "begun"
 
-    def _place(self) -> str:
+    def _position(self) -> str:
         """With a comma behind it, since a time follows; empty where nothing is counted."""
         if self.total is None:
             return f"{self.done:,} {self.unit}, " if self.unit else ""
@@ -157,10 +159,10 @@ class Stage:
         taken = time.monotonic() - self._since
         rate = (self.done - self._at) / taken if taken > 0 else 0.0
         if not rate:
-            return f"{self._place()}{duration(taken)} so far"
+            return f"{self._position()}{duration(taken)} so far"
         is_told = self.total is not None and self._num_points >= NUM_POINTS
         left = f", {duration((self.total - self.done) / rate)} left" if is_told and self.total is not None else ""
-        return f"{self._place()}{_speed(rate, self.unit)}{left}"
+        return f"{self._position()}{_speed(rate, self.unit)}{left}"
 
 
 def tracked(items: Iterable[T], what: str, unit: str = "documents", total: int | None = None) -> Iterator[T]:

@@ -18,13 +18,13 @@ from nonmember.artifacts.planner import Graph, Node, NotMade
 from nonmember.artifacts.store import Store
 
 if TYPE_CHECKING:
-    from nonmember.feasibility.memory import Settings
+    from nonmember.feasibility.memory import TrainerSettings
 
 MOST_READ = 500  # entries of a kind that are looked at, the latest
 
 
 @dataclass(frozen=True)
-class Cost:
+class ArtifactCost:
     """Of one artifact that is to be made.
 
     tokens: read in making it.   seconds, size: (bytes) None where no artifact like it was made on this machine, and
@@ -54,12 +54,12 @@ class PastRuns:
         self._store, self._machine = store, machine
         self._read: dict[str, dict[str, list[PastRun]]] = {}
 
-    def cost(self, node: Node, tokens: int | None) -> Cost:
+    def cost(self, node: Node, tokens: int | None) -> ArtifactCost:
         past = self._of_kind(node.kind).get(node.spec.alike(), [])
         seconds = _expected([(item.seconds, item.tokens) for item in past if item.seconds is not None], tokens)
         is_model = node.kind == "models"  # whose size does not grow with what they read
         size = _expected([(item.size, None if is_model else item.tokens) for item in past], tokens)
-        return Cost(tokens, seconds, size)
+        return ArtifactCost(tokens, seconds, size)
 
     def _of_kind(self, kind: str) -> dict[str, list[PastRun]]:
         if kind not in self._read:
@@ -85,7 +85,7 @@ class PastRuns:
 class Assumptions:
     """What artifacts take of which none like them was made here. settings: of the trainer.   device: cpu or cuda."""
 
-    settings: Settings
+    settings: TrainerSettings
     device: str
 
     @classmethod
@@ -113,7 +113,7 @@ class Assumptions:
 
         return memory_of(torch.device(self.device))
 
-    def added_to(self, cost: Cost, node: Node) -> Cost:
+    def added_to(self, cost: ArtifactCost, node: Node) -> ArtifactCost:
         from nonmember.feasibility.jobs import estimate_of
 
         estimate = estimate_of(node.spec, cost.tokens)
@@ -122,7 +122,7 @@ class Assumptions:
         is_assumed = cost.seconds is None and estimate.operations is not None
         seconds = (estimate.operations or 0.0) / self.operations_a_second if is_assumed else cost.seconds
         size = estimate.size if cost.size is None else cost.size
-        return Cost(cost.tokens, seconds, size, estimate.needs(self.settings).total, is_assumed)
+        return ArtifactCost(cost.tokens, seconds, size, estimate.needs(self.settings).total, is_assumed)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Work:
     """
 
     graph: Graph
-    costs: Mapping[str, Cost]
+    costs: Mapping[str, ArtifactCost]
     assumptions: Assumptions | None = None
 
     @classmethod
@@ -173,7 +173,7 @@ class Work:
         return max(ended.values(), default=0.0)
 
 
-def in_order(graph: Graph, costs: Mapping[str, Cost]) -> list[str]:
+def in_order(graph: Graph, costs: Mapping[str, ArtifactCost]) -> list[str]:
     """Of what is to be made: first what most work waits for, and nothing before what it is made of."""
     behind: dict[str, float] = {}  # seconds from its start to the end of the longest chain that rests on it
     children: dict[str, list[str]] = {}

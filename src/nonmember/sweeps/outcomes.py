@@ -31,7 +31,7 @@ class Cells:
 
     run: str
     home: int
-    here: list[AuditResult | Failure] = field(default_factory=list)
+    outcomes: list[AuditResult | Failure] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     folders: list[Path] = field(default_factory=list)
 
@@ -52,10 +52,12 @@ class Cells:
         self._end(failure, folder, {"error": failure.error, "kind": failure.kind})
 
     def num_ended(self) -> int:
-        return len(self.here) + sum(map(_has_ended, self._notes()))
+        return len(self.outcomes) + sum(map(_has_ended, self._notes()))
 
     def has_failure(self) -> bool:
-        return any(isinstance(cell, Failure) for cell in self.here) or any("error" in note for note in self._notes())
+        return any(isinstance(cell, Failure) for cell in self.outcomes) or any(
+            "error" in note for note in self._notes()
+        )
 
     def unfinished(self) -> list[Path]:
         """Folders of the cells that workers began and did not end."""
@@ -63,7 +65,7 @@ class Cells:
 
     def all(self) -> list[AuditResult | Failure]:
         """Everything that was run; the workers' notes are removed."""
-        cells: list[AuditResult | Failure] = list(self.here)
+        cells: list[AuditResult | Failure] = list(self.outcomes)
         for note in filter(_has_ended, self._notes()):
             folder = Path(note["folder"])
             self.ended.add(note["number"])
@@ -87,7 +89,7 @@ class Cells:
 
     def _end(self, cell: AuditResult | Failure, folder: Path, content: dict[str, Any]) -> None:
         if os.getpid() == self.home:
-            self.here.append(cell)
+            self.outcomes.append(cell)
             self.ended.add(number_of_cell())
             self.folders += [folder] if isinstance(cell, AuditResult) else []
         else:

@@ -62,53 +62,53 @@ class SweepPlan:
     def by(cls, planner: Planner, is_dry: bool = False) -> SweepPlan:
         return cls(planner, Graph(planner), is_dry)
 
-    def see(self, place: int, cell: Cell) -> None:
+    def see(self, index: int, cell: Cell) -> None:
         if self._has_ended(cell):
-            self.ended.add(place)
+            self.ended.add(index)
         else:
-            self._add(place, cell)
+            self._add(index, cell)
         self.num_cells += 1
 
-    def see_parts(self, place: int, parts: Iterable[tuple[Part, str]]) -> None:
+    def see_parts(self, index: int, parts: Iterable[tuple[Part, str]]) -> None:
         """An audit by method=auto: its parts, each with why it will be left out, if it will be."""
-        told = [(part.method, reason or self._see_part(place, part)) for part, reason in parts]
-        if all(reason not in ("", ENDED) for _, reason in told):
-            why = "; ".join(f"{method}: {reason.rstrip('.')}" for method, reason in told)
+        reasons = [(part.method, reason or self._see_part(index, part)) for part, reason in parts]
+        if all(reason not in ("", ENDED) for _, reason in reasons):
+            why = "; ".join(f"{method}: {reason.rstrip('.')}" for method, reason in reasons)
             raise ValueError(f"No method would be run by method=auto. {why or 'None is advised for what is given.'}")
-        self.parts[place] = told
+        self.parts[index] = reasons
         self.num_cells += 1
 
-    def _see_part(self, place: int, part: Part) -> str:
+    def _see_part(self, index: int, part: Part) -> str:
         """Why it would not be run; empty: it would."""
         assert part.cell is not None
         if self._has_ended(part.cell):
             return ENDED
         try:
-            self._add(place, part.cell)
+            self._add(index, part.cell)
         except ValueError as error:  # for which it would be left out
             return str(error)
         return ""
 
-    def _add(self, place: int, cell: Cell) -> None:
+    def _add(self, index: int, cell: Cell) -> None:
         if self.is_dry:
-            self._look(place, cell)
+            self._check_documents(index, cell)
         if any(isinstance(item, Asked) and not item.model.has_weights for item in cell.audit.measurements):
-            self.asking.add(place)
+            self.asking.add(index)
         if cell.audit.method.before_settling(cell.audit.roles):
-            self.climbing.add(place)
-        self.graph.add(place, needed(cell.audit))
+            self.climbing.add(index)
+        self.graph.add(index, needed(cell.audit))
 
-    def _look(self, place: int, cell: Cell) -> None:
+    def _check_documents(self, index: int, cell: Cell) -> None:
         """Raises ValueError where the documents are too few."""
         with contextlib.suppress(NotMade):
             require_documents(cell.audit, self.planner)
             if obstacle := obstacle_of(cell.audit, self.planner):
-                self.invalid[place] = obstacle
+                self.invalid[index] = obstacle
 
-    def refuse(self, place: int, why: str) -> None:
+    def refuse(self, index: int, why: str) -> None:
         """A cell that cannot be carried out, or of which nothing is known."""
         self.num_cells += 1
-        self.refused[place] = why
+        self.refused[index] = why
 
     def _has_ended(self, cell: Cell) -> bool:
         if not (cell.folder / RESULT).is_file():

@@ -20,16 +20,15 @@ from hydra.core.utils import JobReturn, run_job, setup_globals
 from hydra.types import HydraContext
 from omegaconf import DictConfig, open_dict
 
+from nonmember.artifacts import Spec
+from nonmember.artifacts.planner import Planner
 from nonmember.config.explain import explain
 from nonmember.config.hydra_compat import is_a
 from nonmember.runtime.interruption import Interrupted, check, pending, worker
-from nonmember.sweeps.costs import in_order
+from nonmember.sweeps.costs import Work, in_order
 from nonmember.sweeps.running import builder_of
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Spec
-    from nonmember.artifacts.planner import Planner
-    from nonmember.sweeps.costs import Work
     from nonmember.sweeps.plan import SweepPlan
     from nonmember.sweeps.sweep import Sweep
 
@@ -122,7 +121,7 @@ def launch(
             order.ended(item)
     share = busy / max(1e-9, number * (time.monotonic() - started))
     log.info("%d workers were given work for %.0f%% of the time.", number, 100 * share)
-    return [returned[place] for place in sorted(returned)]
+    return [returned[index] for index in sorted(returned)]
 
 
 def state_for_workers() -> Any:
@@ -161,13 +160,13 @@ def keep_grown_worker() -> None:
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
 
 
-def run_cell(place: int, config: DictConfig, callbacks: Any, task_function: Any, state: Any) -> JobReturn:
+def run_cell(index: int, config: DictConfig, callbacks: Any, task_function: Any, state: Any) -> JobReturn:
     """In a worker: a cell as joblib's launcher runs it, but for its config, which was composed to be looked at."""
     setup_globals()
     Singleton.set_state(state)
     with open_dict(config):
-        config.hydra.job.id = f"{config.hydra.job.name}_{place}"
-        config.hydra.job.num = place
+        config.hydra.job.id = f"{config.hydra.job.name}_{index}"
+        config.hydra.job.num = index
     return run_job(
         task_function,
         config,

@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config import parts, runs
+from nonmember.config.compose import composed
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder, Memory
@@ -19,19 +20,19 @@ if TYPE_CHECKING:
 
 def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
     """This run's words with another method, composed."""
-    from hydra.core.hydra_config import HydraConfig
-
-    from nonmember.config.compose import composed
+    from nonmember.config.parts import overrides_of_part
 
     ran = HydraConfig.get()
-    words = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
+    overrides = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
     name = str(ran.job.config_name)
     folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider == "command-line"]
     searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
-    return lambda method, more: composed(name, [*searched, *parts.words_of_part(words, method, more)])
+    return lambda method, more: composed(name, [*searched, *overrides_of_part(overrides, method, more)])
 
 
 def builder_of(config: DictConfig) -> Builder:
+    from nonmember.config import runs
+
     return runs.builder_of(config, *shared(Path(config.store).absolute()))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.utils import JobReturn
 from omegaconf import DictConfig
 
-from nonmember.config.hydra_compat import is_a
+from nonmember.artifacts import Spec
+from nonmember.artifacts.planner import Planner
+from nonmember.config.hydra_compat import is_a, replaced, submitit_parts
 from nonmember.config.jobs import LostJob, cancel, returned
 from nonmember.runtime.interruption import hand_back, interruption_of
+from nonmember.sweeps.costs import Work
 from nonmember.sweeps.processes import count, make_artifact, shared, state_for_workers
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Spec
-    from nonmember.artifacts.planner import Planner
-    from nonmember.sweeps.costs import Work
     from nonmember.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)
@@ -58,27 +57,25 @@ def launch(
     launcher: Any, job_overrides: Sequence[Sequence[str]], initial_job_idx: int, sweep: Sweep, work: Work
 ) -> list[JobReturn]:
     """As submitit's launcher would; its job array depends on others, one for each level of what cells share."""
-    import submitit
-
     assert sweep.plan is not None
     assert sweep.config is not None
-    executors: Any = submitit.AutoExecutor
     waits, nodes = shared(sweep.plan, work), sweep.plan.graph.nodes
     make = Make(sweep.config, state_for_workers())
     makers: list[tuple[Chain, Any]] = []
-    map_array = executors.map_array
 
-    @functools.wraps(map_array)
-    def behind_makers(executor: Any, call: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        for level in levels(waits):
-            jobs = map_array(executor, make, [[nodes[name].spec for name in chain] for chain in level])
-            makers.extend(zip(level, jobs, strict=True))
-            _wait_for(executor, jobs[0], launcher.params.get("additional_parameters") or {})
-        return map_array(executor, call, *columns)
+    def wrap_map(map_array: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def behind_makers(executor: Any, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+            for level in levels(waits):
+                jobs = map_array(executor, make, [[nodes[name].spec for name in chain] for chain in level])
+                makers.extend(zip(level, jobs, strict=True))
+                _wait_for(executor, jobs[0], launcher.params.get("additional_parameters") or {})
+            return map_array(executor, function, *columns)
 
-    executors.map_array = behind_makers
+        return behind_makers
+
     try:
-        results: list[JobReturn] = launcher.launch(job_overrides, initial_job_idx)
+        with replaced(submitit_parts()[0], "map_array", wrap_map):
+            results: list[JobReturn] = launcher.launch(job_overrides, initial_job_idx)
         return results
     except BaseException as error:
         if interruption_of(error) is not None:
@@ -86,7 +83,6 @@ def launch(
                 cancel(array)
         raise
     finally:
-        executors.map_array = map_array
         for chain, job in makers:
             if job.done():
                 _take(sweep, chain, job)

@@ -14,7 +14,6 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config import parts, runs
 from nonmember.config.explain import explain
 from nonmember.config.roots import FOLDER_VARIABLE
 from nonmember.runtime.interruption import check
@@ -26,7 +25,6 @@ from nonmember.sweeps.running import composed_again, shared
 
 if TYPE_CHECKING:
     from nonmember.audits.cell import Cell
-    from nonmember.sweeps.costs import Work
     from nonmember.sweeps.outcomes import Cells
     from nonmember.sweeps.plan import SweepPlan
 
@@ -54,7 +52,7 @@ class Sweep:
     def begin(self, launcher: Launcher | None) -> None:
         self._launcher = launcher
 
-    def see(self, place: int, config: DictConfig, folder: Path) -> None:
+    def see(self, index: int, config: DictConfig, folder: Path) -> None:
         if process_rank() > 0:
             return
         if self.plan is None:
@@ -63,22 +61,26 @@ class Sweep:
         try:
             if _where(config) != _where(self.config):
                 raise ValueError(ANOTHER)
-            cell = runs.cell_of(config, folder)
-            if self._is_dry and parts.is_auto(config):
-                self._see_parts(place, config, cell)
+            from nonmember.config.parts import is_auto
+            from nonmember.config.runs import cell_of
+
+            cell = cell_of(config, folder)
+            if self._is_dry and is_auto(config):
+                self._see_parts(index, config, cell)
             else:
-                self.plan.see(place, cell)
+                self.plan.see(index, cell)
         except Exception as error:  # which the audit itself will meet again, and tell
             check()
-            self.plan.refuse(place, explain(error))
+            self.plan.refuse(index, explain(error))
 
-    def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
+    def _see_parts(self, index: int, config: DictConfig, cell: Cell) -> None:
         """What the parts of method=auto need. An estimate: whether a part runs depends on the results before it."""
         from nonmember.audits.joined import foreseen
+        from nonmember.config.parts import parts_of
 
         assert self.plan is not None
-        found = parts.parts_of(config, cell.folder, composed_again(), self.plan.planner)
-        self.plan.see_parts(place, foreseen(found, cell.audit.method))
+        found = parts_of(config, cell.folder, composed_again(), self.plan.planner)
+        self.plan.see_parts(index, foreseen(found, cell.audit.method))
 
     def hands_out(self, launcher: Launcher) -> bool:
         return self.plan is not None and processes.serves(launcher, self.plan.planner)
@@ -101,9 +103,10 @@ class Sweep:
         self.config, self.name, self._is_dry = config, config.name, config.dry_run
         if not self._is_dry and processes.number_of(self._launcher) > 1:
             processes.start_workers(processes.number_of(self._launcher))
+        from nonmember.config.runs import planner_of
         from nonmember.sweeps.plan import SweepPlan
 
-        planner = runs.planner_of(config, *shared(Path(config.store).absolute()))
+        planner = planner_of(config, *shared(Path(config.store).absolute()))
         self.plan = SweepPlan.by(planner, self._is_dry)
 
 
@@ -182,7 +185,7 @@ class SweepBar(Stage):
         there = {f"{kind}/{item}" for kind in _kinds(self._left) for item in self._store.hashes(kind)}
         self._left -= there
         self._num_ended = min(self._cells.num_ended(), self._num_cells)
-        self.reach(len(self._work.costs) - len(self._left) + self._num_ended, self._told())
+        self.reach(len(self._work.costs) - len(self._left) + self._num_ended, self._summary())
 
     def seconds_left(self) -> float | None:
         """By what the whole was expected to take and what has been done of it; None before two artifacts were made."""
@@ -202,7 +205,7 @@ class SweepBar(Stage):
             self.refresh()
             taken = time.monotonic() - began
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         made = len(self._work.costs) - len(self._left)
         what = [f"{made} of {len(self._work.costs)} artifacts made", f"{self._num_ended} of {self._num_cells} audits"]
         if self._left and (left := self.seconds_left()) is not None:
@@ -212,11 +215,11 @@ class SweepBar(Stage):
     def _size(self) -> str:
         return f"{len(self._work.costs)} artifacts to make, {self._num_cells} audits"
 
-    def _place(self) -> str:
-        return f"{self._told()}, "
+    def _position(self) -> str:
+        return f"{self._summary()}, "
 
     def _state(self) -> str:
-        return f"{self._told()}, {duration(time.monotonic() - self._since)} so far"
+        return f"{self._summary()}, {duration(time.monotonic() - self._since)} so far"
 
 
 def _kinds(names: set[str]) -> set[str]:

@@ -341,9 +341,9 @@ class WandbTracker(Tracker):
         expected = self._info.run_id
         if self._disabled or expected is None or not self._info.live or not self._info.folder.is_dir():
             return
-        told = {"id": self._run.id, "instead_of": expected, "failed": failed, "destination": self._destination}
+        note = {"id": self._run.id, "instead_of": expected, "failed": failed, "destination": self._destination}
         with contextlib.suppress(OSError):
-            write_text_atomically(self._info.folder / RUN_NOTE, json.dumps(told) + "\n")
+            write_text_atomically(self._info.folder / RUN_NOTE, json.dumps(note) + "\n")
 
 
 class LightningTracker(Tracker):

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nonmember.advice.contestants import CONTESTANTS, Contestant
-from nonmember.advice.measured import Measured, Says, measured
+from nonmember.advice.measured import MeasuredPower, Says, measured
+from nonmember.records.requirements import ACCESS
 from nonmember.reports.core.grid import FALSE, Block, RowChoice, TableCell, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import QUANTITIES, named, no_rate, number_cell, rate_of
 from nonmember.reports.planted.contestants import (
-    ACCESS,
     CLAIMS,
     NOTHING,
     TOKENS,
@@ -27,7 +27,7 @@ from nonmember.reports.render.blocks import cross_table
 
 NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")
 FOLLOWS = "no model at hand follows instructions"
-Quoted = tuple[Contestant, Says, dict[int, Measured]]
+Quoted = tuple[Contestant, Says, dict[int, MeasuredPower]]
 IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
 
 
@@ -72,7 +72,7 @@ def overview(scope: Scope) -> Block | None:
     _, beside, says = zip(*(tuple(cell.ours[0].text for cell in cells[:3]) for cells in rows.values()), strict=True)
     had = dict.fromkeys(entry for text in beside for entry in text.split(", ") if entry != NOTHING)
     choices = (
-        RowChoice(NEEDS[0], tuple(ACCESS.values()), is_rising=True),
+        RowChoice(NEEDS[0], tuple(words.label for words in ACCESS.values()), is_rising=True),
         RowChoice(NEEDS[1], tuple(had), is_list=True),
         RowChoice(NEEDS[2], tuple(dict.fromkeys(says))),
     )
@@ -163,5 +163,5 @@ def quoted(scope: Scope) -> Block | None:
     return cross_table("quoted", world, "From studies of their own", "verdict", rows, columns, QUANTITIES, notes)
 
 
-def _quoted(method: Contestant) -> list[tuple[Says, dict[int, Measured]]]:
+def _quoted(method: Contestant) -> list[tuple[Says, dict[int, MeasuredPower]]]:
     return [(says, cells) for says in method.says if (cells := measured(method.name, method.setting, says))]

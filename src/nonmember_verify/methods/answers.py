@@ -133,8 +133,8 @@ def name_cloze(audit: Audit, report: Report) -> Conclusion:
         decision = "inconclusive" if found == "invalid" else found
     else:
         report.numbers("statistic", audit.beside(share=float(works[0].mean())), "from the answers")
-    told = f"{hits} of {len(groups['suspect'])} names were given."
-    return Conclusion("invalid" if invalid else decision, {"found": told})
+    sentence = f"{hits} of {len(groups['suspect'])} names were given."
+    return Conclusion("invalid" if invalid else decision, {"found": sentence})
 
 
 def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> str:

@@ -52,8 +52,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         "margins": (margins, {_label(item): bound for item, bound in bounds.items()}),
     }
     pairs |= audit.beside(low=low, high=high)
-    told = "from the controls, and by leaving out each document in turn"
-    report.numbers("p, margin and interval", pairs, told, tolerance=1e-6)
+    origin = "from the controls, and by leaving out each document in turn"
+    report.numbers("p, margin and interval", pairs, origin, tolerance=1e-6)
     report.ok("p, margin and interval, by other draws", "they are made without draws: no seed changes them.")
     report.unchecked(
         "what no verdict rests on",

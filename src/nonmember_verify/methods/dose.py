@@ -27,12 +27,12 @@ DOSES, RELATED = 241, 13  # places of the curve
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, details, alpha = audit.settings, audit.details, audit.alpha
-    told = {item["role"]: item for item in details["controls"]}
-    _check_exposures(audit, told, report)
-    features = {role: _features(audit, role) for role in ("target", *told)}
+    stated = {item["role"]: item for item in details["controls"]}
+    _check_exposures(audit, stated, report)
+    features = {role: _features(audit, role) for role in ("target", *stated)}
     controls = {
         role: Control(item["dose"], item["related"], np.array(list(features[role].values())))
-        for role, item in told.items()
+        for role, item in stated.items()
     }
     shape = None if settings["panel"]["shape"] is None else np.array(settings["panel"]["shape"])
     curve = Curve(list(controls.values()), shape)
@@ -42,11 +42,11 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
     pairs: dict[str, tuple[Any, Any]] = {
         "of the target": (details["features"], features["target"]),
-        "of the controls": ([item["features"] for item in told.values()], [features[role] for role in told]),
+        "of the controls": ([item["features"] for item in stated.values()], [features[role] for role in stated]),
     }
     report.numbers("features", pairs, "from the scores")
     _check_reading(audit, curve, reading, exceed, report)
-    pairs = {"readings": ([item["reading"] for item in told.values()], [left_out[role] for role in told])}
+    pairs = {"readings": ([item["reading"] for item in stated.values()], [left_out[role] for role in stated])}
     report.numbers("controls left out in turn", pairs, "by a second implementation", tolerance=TOLERANCE)
     report.ok("p and interval, by other draws", "they are made without draws: no seed changes them.")
     report.unchecked("partial use", "the shares that may have been read are taken as stated; no verdict rests on them")
@@ -54,11 +54,11 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if "exceed" in settings:  # since then the order is that of the meter made of all controls
         orders = {role: curve.read(item.features, wanted, alpha).estimate for role, item in controls.items()}
     gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
-    if known := [(told[role]["dose"], item) for role, item in orders.items() if item is not None]:
+    if known := [(stated[role]["dose"], item) for role, item in orders.items() if item is not None]:
         doses, estimates = np.array(known, dtype=np.float64).T
         gates["order"] = correlation(doses, estimates, "spearman")
     if settings["controls"]["own_base"]:
-        gates |= _of_base(audit, list(told))
+        gates |= _of_base(audit, list(stated))
         if settings["gates"].get("max_weight_ratio") is not None and "weights" not in details["gates"]:
             report.unchecked("gate weights", "the target's weights were not at hand, so it was not asked")
     holds, taken = gates_hold(audit, gates, _expected(settings), report)
@@ -89,8 +89,8 @@ def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, 
     }
     if "exceed" in audit.settings:
         pairs["p of the exceeded dose"] = (details["p_value_of_exceeded"], reading.p_at_most)
-    told = "from the features, by a second implementation of the curve"
-    report.numbers("statistic, interval and p", pairs, told, tolerance=TOLERANCE)
+    origin = "from the features, by a second implementation of the curve"
+    report.numbers("statistic, interval and p", pairs, origin, tolerance=TOLERANCE)
 
 
 def _expected(settings: Mapping[str, Any]) -> set[str]:
@@ -100,23 +100,23 @@ def _expected(settings: Mapping[str, Any]) -> set[str]:
     return names | ({"layout"} if settings["gates"]["max_layout_auc"] is not None else set())
 
 
-def _check_exposures(audit: Audit, told: Mapping[str, Mapping[str, Any]], report: Report) -> None:
+def _check_exposures(audit: Audit, controls: Mapping[str, Mapping[str, Any]], report: Report) -> None:
     """That each control's doses are those of the model in the result."""
     models = audit.question["models"]
     wrong = [
         role
-        for role, item in told.items()
+        for role, item in controls.items()
         if not models[role]["control"]
         or models[role]["exposure"]["exposures"] != item["dose"]
         or f"-{item['dose']}x" not in role
         or ("related" in role) != bool(item["related"])
         or (item["related"] and f"related-{item['related']}x" not in role)
     ]
-    missing = [role for role, model in models.items() if model["control"] and role not in told]
+    missing = [role for role, model in models.items() if model["control"] and role not in controls]
     report.require(
         "doses of the controls",
         not wrong and not missing,
-        f"those of the {len(told)} models.",
+        f"those of the {len(controls)} models.",
         f"{', '.join([*wrong, *missing][:3])}: what it read is stated differently, or it was left out.",
     )
 
@@ -191,12 +191,12 @@ def _of_base(audit: Audit, roles: list[str]) -> dict[str, float | None]:
 
 def readings_of(reading: Reading, heaviest: float) -> str:
     if reading.low == 0:
-        return "any number of readings" if reading.high is None else f"fewer than {_told(reading.high)} readings"
+        return "any number of readings" if reading.high is None else f"fewer than {_shown(reading.high)} readings"
     if reading.low >= heaviest:
-        return f"{_told(heaviest)} readings or more"
-    end = "or more" if reading.high is None else f"to {_told(reading.high)}"
-    unit = "reading" if _told(reading.estimate) == "1" else "readings"
-    return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {end})"
+        return f"{_shown(heaviest)} readings or more"
+    end = "or more" if reading.high is None else f"to {_shown(reading.high)}"
+    unit = "reading" if _shown(reading.estimate) == "1" else "readings"
+    return f"about {_shown(reading.estimate)} {unit} ({_shown(reading.low)} {end})"
 
 
 def words_of(reading: Reading, exclude: float, exceed: float, heaviest: float) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def words_of(reading: Reading, exclude: float, exceed: float, heaviest: float) -
     }
 
 
-def _told(dose: float) -> str:
+def _shown(dose: float) -> str:
     return f"{dose:.2g}" if dose < 10 else f"{dose:.0f}"
 
 

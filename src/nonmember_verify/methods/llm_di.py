@@ -33,8 +33,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     combined = _combined(p_values)
     pairs = audit.beside(**{"median t": float(np.median([t for t, _ in found])), "p": combined})
     pairs["p of the splits"] = (audit.details["p_values"], p_values)
-    told = "from the scores, splits with the seed, by a second implementation"
-    report.numbers("statistic and p", pairs, told, tolerance=TOLERANCE)
+    origin = "from the scores, splits with the seed, by a second implementation"
+    report.numbers("statistic and p", pairs, origin, tolerance=TOLERANCE)
     own_rng = generator(suspect[:, 0], heldout[:, 0])
     own = [_split(suspect, heldout, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
     _check_by_other_splits(audit, [t for t, _ in found], own, report)
@@ -50,12 +50,12 @@ def _check_by_other_splits(audit: Audit, stated: list[float], own: list[tuple[fl
     lie among the others (rank-sum test)."""
     chance = float(stats.mannwhitneyu(stated, [t for t, _ in own], method="exact").pvalue)
     p, found = audit.statistics["p_value"], _combined([p for _, p in own[: len(stated)]])
-    told = f"median t is {np.median([t for t, _ in own]):.3f} and p {found:.4f} with splits of the verifier's own"
+    median = f"median t is {np.median([t for t, _ in own]):.3f} and p {found:.4f} with splits of the verifier's own"
     report.require(
         "t, by other splits",
         chance >= CHOSEN,
-        f"{told} ({np.median(stated):.3f} and {p:.4f} are stated).",
-        f"{told}, and {np.median(stated):.3f} and {p:.4f} are stated: more than the splits explain; the seed was "
+        f"{median} ({np.median(stated):.3f} and {p:.4f} are stated).",
+        f"{median}, and {np.median(stated):.3f} and {p:.4f} are stated: more than the splits explain; the seed was "
         "chosen, or the numbers were changed.",
     )
     if (found < audit.alpha) != (p < audit.alpha):
@@ -70,30 +70,30 @@ def _split(
     suspect: FloatArray, heldout: FloatArray, sizes: list[int], settings: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[float, float]:
     """t and p of one split."""
-    mixed = [rng.permutation(one) for one in (suspect, heldout)]
-    fit = [one[:size] for one, size in zip(mixed, sizes, strict=True)]
-    rest = [one[size:] for one, size in zip(mixed, sizes, strict=True)]
+    mixed = [rng.permutation(item) for item in (suspect, heldout)]
+    fit = [item[:size] for item, size in zip(mixed, sizes, strict=True)]
+    rest = [item[size:] for item, size in zip(mixed, sizes, strict=True)]
     scale_of = suspect
     if not settings["compat"]:
         whole = np.concatenate(fit)
-        fit, rest = ([_treated(one, whole, settings) for one in items] for items in (fit, rest))
+        fit, rest = ([_treated(item, whole, settings) for item in items] for items in (fit, rest))
         scale_of = fit[0]
     rounding = 4 * np.finfo(np.float64).eps * np.abs(scale_of).max(axis=0)
     varies = np.ptp(scale_of, axis=0) > rounding
     mean, deviation = scale_of.mean(axis=0)[varies], scale_of.std(axis=0)[varies]
 
-    def scaled(one: FloatArray) -> FloatArray:
-        return np.column_stack([(one[:, varies] - mean) / deviation, np.ones(len(one))])
+    def scaled(item: FloatArray) -> FloatArray:
+        return np.column_stack([(item[:, varies] - mean) / deviation, np.ones(len(item))])
 
     weights = _logistic(
-        np.vstack([scaled(one) for one in fit]),
+        np.vstack([scaled(item) for item in fit]),
         np.repeat([0.0, 1.0], sizes),
         settings["learning_rate"],
         settings["num_steps"],
     )
-    logits = [scaled(one) @ weights for one in rest]
+    logits = [scaled(item) @ weights for item in rest]
     if settings["trim_predictions"]:
-        logits = [_trimmed(one, settings["tail_fraction"]) for one in logits]
+        logits = [_trimmed(item, settings["tail_fraction"]) for item in logits]
     test = stats.ttest_ind(*logits, equal_var=settings["equal_variances"], alternative="less")
     return float(test.statistic), float(test.pvalue)
 

@@ -42,8 +42,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     }
     pairs = audit.beside(Delta=rho[0] - rho[1], low=low, high=high)
     pairs |= {name: (details[name], value) for name, value in further.items()}
-    told = f"from the scores, {number:,} resamples with the seed"
-    report.numbers("statistic, interval and further numbers", pairs, told)
+    origin = f"from the scores, {number:,} resamples with the seed"
+    report.numbers("statistic, interval and further numbers", pairs, origin)
     resampling.check_distribution(audit, distribution, report)
     _check_by_other_draws(audit, [reference, distilled], target, report)
     decision = NON_MEMBERSHIP if p < audit.alpha else "inconclusive"

@@ -13,7 +13,7 @@ from nonmember.advice.contestants import CONTESTANTS, Contestant, Cost
 from nonmember.advice.situation import Situation
 from nonmember.methods import method_named
 from nonmember.methods.base import Claim
-from nonmember.records.requirements import Access, Input, Requirements
+from nonmember.records.requirements import ACCESS, INPUTS, Input, Requirements
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import SIGNS, AuditEntry, dose_of, question_of, told_apart
 from nonmember.results.load import Run
@@ -26,32 +26,6 @@ READS_NO_MODEL = "blind"  # what does not lie above it does not need the model
 LEVELS = "levels"  # whose results hold single scores
 TOKENS = 95  # of a text of the study, on average
 
-ACCESS = {
-    None: "no model",
-    Access.TEXT: "text",
-    Access.TOP_LOGPROBS: "top log-probabilities",
-    Access.PROMPT_LOGPROBS: "log-probabilities",
-    Access.FULL_LOGITS: "full log-probabilities",
-    Access.WEIGHTS: "weights",
-}
-OUT_MODELS = "several unread models"
-REFERENCE, HELDOUT, UNSEEN, GENERAL = "unread reference", "held-out text", "more unread text", "general text"
-NEEDED: Mapping[Input, str] = {
-    "reference": REFERENCE,
-    "out_models": OUT_MODELS,
-    "base": "base of the target",
-    "stand_in": "model of the target's size",
-    "heldout": HELDOUT,
-    "unseen": UNSEEN,
-    "order": "order of the file",
-    "works": "passages of works",
-    "titles": "titles",
-    "follows": "a model that follows instructions",
-    "canaries": "canaries planted beforehand",
-    "rephraser": "a model that rephrases",
-    "known_read": "text known to be read",
-    "general": GENERAL,
-}
 CLAIMS = {"non_membership": "not used", "membership": "used"}
 RANKING, NOTHING = "a number", "nothing"
 
@@ -85,13 +59,13 @@ SCORES = {  # as `levels` calls it
         SingleScore("CoDeC", scores.Codec()),
     )
 }
-BESIDE = {  # of a result of `levels` -> what stands beside the score
+BESIDE: Mapping[str, tuple[Input, ...]] = {  # of a result of `levels` -> what stands beside the score
     "means": (),
-    "less_reference": (REFERENCE,),
-    "less_heldout": (HELDOUT,),
-    "less_both": (REFERENCE, HELDOUT),
+    "less_reference": ("reference",),
+    "less_heldout": ("heldout",),
+    "less_both": ("reference", "heldout"),
 }
-SHORT = {REFERENCE: "reference", HELDOUT: "held-out"}
+SHORT: Mapping[Input, str] = {"reference": "reference", "heldout": "held-out"}
 
 
 def name_of_score(single: SingleScore, key: str) -> str:
@@ -127,12 +101,12 @@ def needs_of(contestant: Contestant, situation: Situation) -> Needs:
     return _needs(contestant.requirements, contestant.says, situation)
 
 
-def _needs(needed: Requirements, says: Sequence[Claim], situation: Situation, beside: Sequence[str] = ()) -> Needs:
+def _needs(needed: Requirements, says: Sequence[Claim], situation: Situation, beside: Sequence[Input] = ()) -> Needs:
     """beside: what a number stands beside. Passes go over that too."""
-    passes = (needed.passes + (REFERENCE in beside)) * (1 + (HELDOUT in beside))
+    passes = (needed.passes + ("reference" in beside)) * (1 + ("heldout" in beside))
     cost = Cost.of(replace(needed, passes=passes), situation)
-    named = (*(NEEDED[name] for name in needed.inputs), *beside)
-    return Needs(ACCESS[needed.access], named, " or ".join(CLAIMS[claim] for claim in says) or RANKING, cost)
+    named = tuple(INPUTS[name].label for name in (*needed.inputs, *beside))
+    return Needs(ACCESS[needed.access].label, named, " or ".join(CLAIMS[claim] for claim in says) or RANKING, cost)
 
 
 def _needs_of_method(method: str, situation: Situation) -> Needs:
@@ -208,7 +182,7 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
         entries = _entries([(run, run.statistics.value) for run in runs], asked, sign_of(method))
         needs = _needs_of_method(method, situation)
         if tested is not None:
-            needs = replace(needs, access=ACCESS[tested.score.requirements.access])
+            needs = replace(needs, access=ACCESS[tested.score.requirements.access].label)
         entered.append(ArenaContestant(name, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
