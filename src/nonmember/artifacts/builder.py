@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nonmember.artifacts.memory import Memory
 from nonmember.artifacts.spec import Spec
 from nonmember.artifacts.store import Entry, Store, canonical_json
+from nonmember.runtime.compute import Compute
 
 if TYPE_CHECKING:
-    from nonmember.runtime.compute import Compute
     from nonmember.tracking.trackers import Tracker
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
@@ -35,12 +35,12 @@ from nonmember.endpoints.reading import without_thoughts
 from nonmember.endpoints.service import Service
 from nonmember.models.base import ModelSpec, last_part
 from nonmember.models.folders import require_model
+from nonmember.models.hub import pretrained_identity
+from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.records import Corpus, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 from nonmember.runtime.naming import label_of_path
-
-if TYPE_CHECKING:
-    from nonmember.records import Corpus, Question, TokenTable
 
 log = logging.getLogger(__name__)
 
@@ -117,9 +117,6 @@ class MaskedModel(ModelSpec):
         require_model(self.path)
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        from nonmember.models.hub import pretrained_identity
-        from nonmember.models.kinds.pretrained import Pretrained
-
         return {"masked": pretrained_identity(Pretrained(self.path, self.revision))}
 
     def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, require_spec
+from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.generated.rephrased import Rephrasings
 from nonmember.records import Corpus
@@ -25,10 +25,6 @@ class Answered(CorpusSpec):
     answers: CorpusSpec
 
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_spec(self.questions, "`questions` of Answered")
-        require_spec(self.answers, "`answers` of Answered")
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return {"answered": self.questions.key(builder), "answers": self.answers.key(builder)}

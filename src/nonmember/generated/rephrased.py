@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
-from nonmember.checks import Checked, Count, Number, require_seed
-from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_spec
+from nonmember.checks import Count, Number, require_seed
+from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
@@ -20,14 +20,14 @@ from nonmember.runtime.processes import process_rank
 
 
 @dataclass(frozen=True)
-class Written(Checked, CorpusSpec):
+class Written(CorpusSpec):
     """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
     before it is shown.   seed: with the document's id, that of its draws.
     """
 
-    base: Annotated[CorpusSpec, require_spec]
+    base: CorpusSpec
     model: ModelSpec
     prompt: Prompt
     temperature: Annotated[float, Number("[0, 10)")]
@@ -35,7 +35,6 @@ class Written(Checked, CorpusSpec):
     max_tokens: Annotated[int, Count(1)]
     seed: Annotated[int, require_seed]
 
-    fields_called = "`{field}` of {kind}"
     resumable: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     pool: ClassVar[str] = ""  # of one audit
@@ -125,7 +124,7 @@ class Written(Checked, CorpusSpec):
 
 
 @dataclass(frozen=True)
-class Rephrasings(Checked, CorpusSpec):
+class Rephrasings(CorpusSpec):
     """The usable ones among `texts`, which rephrase the documents of `base` of the same ids, in the base's order.
 
     White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
@@ -133,12 +132,11 @@ class Rephrasings(Checked, CorpusSpec):
     Raises ValueError where fewer than two are left.
     """
 
-    base: Annotated[CorpusSpec, require_spec]
-    texts: Annotated[CorpusSpec, require_spec]
+    base: CorpusSpec
+    texts: CorpusSpec
     min_length_ratio: Annotated[float, Number("[0, 1]")]
     max_length_ratio: Annotated[float, Number("[1, inf)")]
 
-    fields_called = "`{field}` of {kind}"
     stored: ClassVar[bool] = False
 
     def key(self, builder: Builder) -> dict[str, Any]:

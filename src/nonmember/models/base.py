@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.corpora import Component
+from nonmember.records import Corpus, Question, TokenTable
+from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
-    from nonmember.records import Corpus, Question, TokenTable
-    from nonmember.records.answers import Completion, Request
 
 BOS = ("auto", "always", "never")  # read before each text: what the tokenizer itself puts there; always; never
 LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them

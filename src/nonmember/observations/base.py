@@ -17,6 +17,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
+from nonmember.models.reading import expected_tokens
 from nonmember.records import Corpus, Embeddings
 from nonmember.records.requirements import Access
 from nonmember.scores import DocumentScores
@@ -87,8 +88,6 @@ class Observation(Spec[T]):
 
     def expected_tokens(self, builder: Builder) -> int | None:
         """One pass over the documents, of as many tokens as the observation reads of each."""
-        from nonmember.models.reading import expected_tokens
-
         return expected_tokens(builder, self.model, self.corpus, getattr(self, "max_tokens", None))
 
     def alike(self) -> str:

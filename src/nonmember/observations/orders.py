@@ -11,6 +11,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.transforms.ordered import Sharded, line, random_orders
 from nonmember.models.base import ModelSpec
+from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Corpus, Document, OrderTable
 from nonmember.records.requirements import Access
@@ -61,7 +62,6 @@ class OrderLikelihoods(Observation[OrderTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.models.tokenizing import naming
         from nonmember.observations.passes.orders import Shard, observe_orders
 
         examples = self._examples(builder)

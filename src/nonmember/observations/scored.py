@@ -16,7 +16,8 @@ from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
-from nonmember.models.reading import Read
+from nonmember.models.reading import Read, length_of_windows, position_limit
+from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id, texts_of
 from nonmember.observations.documents import Gradients
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
@@ -200,8 +201,6 @@ class BehindPrefix(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.models.reading import position_limit
-        from nonmember.models.tokenizing import naming
 
         documents = builder.get(self.corpus)
         own = set(texts_of(documents))
@@ -281,8 +280,6 @@ class BehindAnother(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.models.reading import position_limit
-        from nonmember.models.tokenizing import naming
 
         documents = builder.get(self.corpus)
         contexts = contexts_of(documents.documents, self.num_contexts)
@@ -371,7 +368,6 @@ class WholeTexts(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_whole
-        from nonmember.models.reading import length_of_windows
         from nonmember.observations.passes.rolling import observe_windows
 
         documents = builder.get(self.corpus)

@@ -29,6 +29,7 @@ from nonmember.records.streams import CHUNK_BYTES, Shards
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.files import alone_in, file_hash, replacing
 from nonmember.runtime.progress import Stage, tracked
+from nonmember.runtime.quiet import quieten
 from nonmember.scoring.engines import DuplicateIds, Manifest
 from nonmember.scoring.part_files import (
     COMPARED,
@@ -235,8 +236,6 @@ def _in_another_process(
     root: Path,
     compute: Compute,
 ) -> PartScorer:
-    from nonmember.runtime.quiet import quieten
-
     quieten()
     return PartScorer(scoring, stream, limit, question, files, Builder(Store(root), compute, NoTracker()))
 

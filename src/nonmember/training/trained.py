@@ -15,10 +15,13 @@ from nonmember.checks import require_seed
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.corpora.transforms.mixtures import components_of
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
+from nonmember.models.kinds.pretrained import load_folder
+from nonmember.models.reading import expected_tokens
 from nonmember.records import Stream
 from nonmember.records.curves import CURVES
 from nonmember.records.requirements import Access
 from nonmember.runtime.processes import process_rank
+from nonmember.training.counts import token_stream
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -114,8 +117,6 @@ class Trained(ModelSpec):
         return (*before, *read), is_all
 
     def expected_tokens(self, builder: Builder) -> int | None:
-        from nonmember.models.reading import expected_tokens
-
         tokens = expected_tokens(builder, self.base, self.corpus, self.training.max_tokens)
         if tokens is None:
             return None
@@ -149,7 +150,6 @@ class Trained(ModelSpec):
 
     def load(self, builder: Builder, entry: Entry) -> LoadedModel:
         """With an adapter: beside the weights of its base, which can be used as well."""
-        from nonmember.models.kinds.pretrained import load_folder
         from nonmember.models.loading import LoadedModel
 
         if not self.adapts:
@@ -160,7 +160,6 @@ class Trained(ModelSpec):
         return LoadedModel(load_adapter(base.model, entry.path), base.tokenizer)
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.kinds.pretrained import load_folder
         from nonmember.models.loading import LoadedModel
 
         entry = builder.entry(self)
@@ -180,7 +179,6 @@ class Trained(ModelSpec):
             return self._tune(builder, self.training, folder)
         from nonmember.models.encoding import encode_corpus, scored_tokens
         from nonmember.models.loading import save
-        from nonmember.training.counts import token_stream
         from nonmember.training.run import train
         from nonmember.training.streaming import end_of_text_id
 

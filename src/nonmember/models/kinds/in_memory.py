@@ -13,6 +13,7 @@ from nonmember.artifacts.builder import NotHandedOver
 from nonmember.checks import require_choice
 from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.lengths import key_of
+from nonmember.models.tokenizing import prepared, reading_version
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -76,8 +77,6 @@ class InMemory(ModelSpec):
 
     def load_tokenizer(self, builder: Builder) -> Any:
         def own() -> Any:
-            from nonmember.models.tokenizing import prepared
-
             return prepared(copy.deepcopy(self._handed_over(builder)[1]), self.bos, self.label)
 
         return builder.resource(("tokenizer in memory", self.content, self.bos), own)
@@ -110,8 +109,6 @@ def content_of(model: Any, tokenizer: Any) -> str:
 
 def _description(tokenizer: Any) -> dict[str, Any]:
     """What determines the ids that it gives."""
-    from nonmember.models.tokenizing import reading_version
-
     described = {
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
         "chat_template": getattr(tokenizer, "chat_template", None),

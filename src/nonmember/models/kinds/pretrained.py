@@ -19,6 +19,7 @@ from nonmember.checks import require_choice, require_distinct, require_flag, req
 from nonmember.corpora.specs import digest_file
 from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.folders import check_folder, has_config, require_model
+from nonmember.models.hub import is_adapter, load_tokenizer, pretrained_identity
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
@@ -96,8 +97,6 @@ class Pretrained(ModelSpec):
             return self.gguf.key(builder)
         if has_config(self.path):  # else it may be a tokenizer alone
             check_folder(self.path)
-        from nonmember.models.hub import pretrained_identity
-
         return {"pretrained": pretrained_identity(self.resolved(builder))}
 
     def resolved(self, builder: Builder) -> Pretrained:
@@ -119,7 +118,6 @@ class Pretrained(ModelSpec):
     def num_parameters(self, builder: Builder) -> int:
         if self.gguf:
             return self.gguf.num_parameters(builder)
-        from nonmember.models.hub import is_adapter
         from nonmember.models.probing import recorded
 
         # An adapter is loaded beside its base or merged with it, of which not both have been counted.
@@ -137,8 +135,6 @@ class Pretrained(ModelSpec):
     def load_tokenizer(self, builder: Builder) -> Any:
         if self.gguf:
             return self.gguf.load_tokenizer(builder)
-        from nonmember.models.hub import load_tokenizer
-
         return load_tokenizer(self)
 
     def require_changeable(self) -> None:
