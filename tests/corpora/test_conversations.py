@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tiny import build, texts
 
 from nonmember.corpora import Conversations, Dialogues, NearDuplicates
 from nonmember.corpora.sources.conversations import holds_conversations, turns_as_json, turns_from_json
 from nonmember.corpora.views import RandomNeighbours, apply_view
 from nonmember.models import Rendered
 from nonmember.records import Corpus, Document
+from tiny import build, texts
 
 MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
 TURNS = [("user", "Hi"), ("assistant", "Hello.")]

@@ -34,8 +34,8 @@ from nonmember.observations.scored import BehindAnother, contexts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics
 from nonmember.observations.weights import WeightChange
 from nonmember.records import Embeddings, TokenTable
+from nonmember.records.documents import OrderTable
 from nonmember.records.neighbours import text_of_neighbour
-from nonmember.records.orders import OrderTable
 from nonmember.reports.audit_page import write as pages
 from nonmember.scores import DocumentScores
 from nonmember.training import Trained

@@ -173,7 +173,7 @@ def test_a_ladder_without_a_rate_that_holds_is_invalid(ask):
 
 @pytest.mark.parametrize("rates", [[], [0.0], [1e-3, 1e-3], [True]])
 def test_rates_that_are_none_are_refused(rates):
-    with pytest.raises(ValueError, match="different learning rates above 0"):
+    with pytest.raises(ValueError, match=r"ladder\.rates must be .* above 0"):
         Ladder(rates)
 
 

@@ -11,6 +11,7 @@ import torch
 
 import tiny
 from nonmember.corpora.transforms.ordered import Orders, random_orders
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.orders import Shard, observe_orders, plan_windows
 from nonmember.records import Document, OrderTable
 
@@ -33,18 +34,8 @@ def shards_of(sizes=(3, 4, 2), *, seed=0, num_orders=5, lengths=(3, 20)) -> dict
 
 
 def observed(model, shards, folder, *, front=(), window=64, stride=32, max_batch_tokens=200, make_trainer=one_process):
-    counts = observe_orders(
-        model,
-        shards,
-        front,
-        folder,
-        make_trainer,
-        window=window,
-        stride=stride,
-        max_batch_tokens=max_batch_tokens,
-        block_bytes=8192,
-        description="reordering",
-    )
+    reading = Reading(folder, make_trainer, max_batch_tokens, block_bytes=8192)
+    counts = observe_orders(model, shards, front, reading, window=window, stride=stride)
     return counts, OrderTable.load(sorted(folder.glob("part-*.parquet")), list(shards))
 
 

@@ -15,7 +15,7 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaFo
 import tiny
 from nonmember.models.loading import train_tokenizer
 from nonmember.observations.passes import writing
-from nonmember.observations.passes.writing import SeededDraws, write_texts
+from nonmember.observations.passes.writing import SeededDraws, Writing, write_texts
 
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 
@@ -37,8 +37,9 @@ def prompts(tokenizer):
 
 def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes):
     folder.mkdir(exist_ok=True)
-    settings = {"temperature": 1.0, "max_new_tokens": 12, "seed": 1, "cache_bytes": 2**20} | changes
-    return write_texts(model, tokenizer, prompts, folder, make_trainer, description="writing", **settings)
+    settings = {"temperature": 1.0, "max_new_tokens": 12, "cache_bytes": 2**20} | changes
+    seed, writing = settings.pop("seed", 1), Writing(**settings)
+    return write_texts(model, tokenizer, prompts, folder, make_trainer, writing, seed=seed, description="writing")
 
 
 def test_neither_order_nor_batches_nor_processes_matter(model, tokenizer, prompts, tmp_path):

@@ -22,10 +22,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 from nonmember.artifacts.store import Store
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Checked, Count, Number
 from nonmember.endpoints.reading import (
     NOT_PERMITTED,
     EndpointError,
@@ -334,7 +334,7 @@ def _pause(error: RetryableError, num_failed: int) -> float:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Checked):
     """concurrency: requests under way at once.   requests_per_minute, tokens_per_minute: null for no limit.
     timeout: seconds for one answer.   max_retries: of one request, after 429, 5xx, a timeout or a cut connection.
 
@@ -344,27 +344,21 @@ class Limits:
     so is the cost.
     """
 
-    concurrency: int
-    requests_per_minute: float | None
-    tokens_per_minute: float | None
-    timeout: float
-    max_retries: int
-    max_requests: int | None
-    max_tokens: int | None
-    max_cost: float | None
-    input_price: float | None
-    output_price: float | None
+    concurrency: Annotated[int, Count(1, MOST_AT_ONCE)]
+    requests_per_minute: Annotated[float | None, Number("(0, inf)")]
+    tokens_per_minute: Annotated[float | None, Number("(0, inf)")]
+    timeout: Annotated[float, Number("(0, inf)")]
+    max_retries: Annotated[int, Count(0, MOST_RETRIES)]
+    max_requests: Annotated[int | None, Count(1, LARGEST_BUDGET)]
+    max_tokens: Annotated[int | None, Count(1, LARGEST_BUDGET)]
+    max_cost: Annotated[float | None, Number("[0, inf)")]
+    input_price: Annotated[float | None, Number("[0, inf)")]
+    output_price: Annotated[float | None, Number("[0, inf)")]
+
+    fields_called = "asking.{field}"
 
     def __post_init__(self) -> None:
-        require_count(self.concurrency, 1, "asking.concurrency", at_most=MOST_AT_ONCE)
-        require_count(self.max_retries, 0, "asking.max_retries", at_most=MOST_RETRIES)
-        for name in ("max_requests", "max_tokens"):
-            require_count(getattr(self, name), 1, f"asking.{name}", at_most=LARGEST_BUDGET, or_null=True)
-        require_number(self.timeout, "(0, inf)", "asking.timeout")
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            require_number(getattr(self, name), "(0, inf)", f"asking.{name}", or_null=True)
-        for name in ("max_cost", "input_price", "output_price"):
-            require_number(getattr(self, name), "[0, inf)", f"asking.{name}", or_null=True)
+        super().__post_init__()
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("asking.input_price and asking.output_price go together: give both, or neither.")
         if self.max_cost is not None and self.input_price is None:

@@ -359,6 +359,11 @@ class Method(Checked, ABC):
         """How many documents a group must have."""
         return self.requirements.documents
 
+    def too_few(self, number: int, what: str = "documents") -> list[str]:
+        """Why nothing follows from so many documents; empty where they are enough."""
+        least = self.requirements.documents
+        return [] if number >= least else [f"{number} {what} are left; the test needs at least {least}."]
+
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         """Refuse documents, by group, that the method cannot work with, before anything is made for them."""
 

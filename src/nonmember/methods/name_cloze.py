@@ -44,10 +44,10 @@ from nonmember.methods.decop.answers import Comparison
 from nonmember.methods.decop.answers import comparison as told_of
 from nonmember.methods.decop.decop import FEWEST_UNITS
 from nonmember.methods.details import INLINED, Details
-from nonmember.records import Corpus, Document, FloatArray
+from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.two_groups import GroupComparison, compare_groups
+from nonmember.stats.two_groups import GroupComparison
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
 NO_WORD = "no word to leave blank"
@@ -256,7 +256,7 @@ class NameCloze(TakesFew):
         comparison = None
         if HELDOUT in documents and all(item["num_units"] >= 2 for item in told.values()):
             values = [by_unit(group, CLOZE, name)[1] for name, group in documents.items()]
-            comparison = self._compared(values, rng)
+            comparison = self.compared(*values, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}
         verdict: Verdict = "score_only"
         if reasons:
@@ -294,11 +294,6 @@ class NameCloze(TakesFew):
                     f"The target does not follow instructions: {item['share_as_told']:.1%} of its answers about the "
                     f"{name} set are a single word, and {self.min_valid_share:.0%} must be."
                 )
-
-    def _compared(self, values: Sequence[FloatArray], rng: np.random.Generator) -> GroupComparison:
-        return compare_groups(
-            *values, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
-        )
 
     def _as_details(self, group: ScoredDocuments, name: str) -> ClozeGroup:
         answers = [item for (item,) in group.answers[CLOZE]]
@@ -338,7 +333,7 @@ class NameCloze(TakesFew):
         }
         if self.masked_model is not None:
             values[MASKED] = [by_unit(group, MASKED, name)[1] for name, group in documents.items()]
-        return {name: self._compared(item, rng) for name, item in values.items()}
+        return {name: self.compared(*item, rng) for name, item in values.items()}
 
     def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:
         if comparison is not None and np.isnan(comparison.p_value):

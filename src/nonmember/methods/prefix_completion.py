@@ -19,7 +19,14 @@ from rapidfuzz import fuzz
 from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, share_of_readable, unanswered
+from nonmember.methods.asked import (
+    Unanswered,
+    by_unit,
+    reads_as_refusal,
+    share_of_readable,
+    too_few_answers,
+    unanswered,
+)
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Asked,
@@ -38,9 +45,8 @@ from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
-PromptForm = Literal[
-    "bare", "instruction"
-]  # the text alone, or asked for in words, by a chat template where there is one
+# The text alone, or asked for in words, by a chat template where there is one.
+PromptForm = Literal["bare", "instruction"]
 COMPLETION = "completion"  # the column of scores.parquet
 TOO_SHORT = "shorter than twice the number of tokens to complete"
 
@@ -235,7 +241,7 @@ class PrefixCompletion(Method):
             p_value = shares_greater(*units, num_permutations=self.num_permutations, rng=rng)
         verdict: Verdict = "evidence_of_membership" if p_value < self.alpha else "inconclusive"
         verdict = "score_only" if clean is None else verdict
-        if reasons := self._reasons_against(documents):
+        if reasons := too_few_answers(documents, self.requirements.documents):
             verdict = "invalid"
         interval = exact_interval(hits, number, self.alpha) if number else (np.nan, np.nan)
         return TestOutcome(
@@ -284,14 +290,6 @@ class PrefixCompletion(Method):
         if len(told) < 2 or not all(item["num_documents"] for item in told.values()):
             return None
         return fisher_greater(*(n for item in told.values() for n in (item["num_matched"], item["num_documents"])))
-
-    def _reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
-        least = self.requirements.documents
-        return [
-            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {least}."
-            for name, group in documents.items()
-            if len(group.doc_ids) < least
-        ]
 
 
 def _asked(target: ModelSpec, corpus: CorpusSpec, probe: Probe) -> DocumentGroup:

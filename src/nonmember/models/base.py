@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.checks import Checked, require_choice
 from nonmember.corpora import Component
 from nonmember.records import Corpus, Question, TokenTable
 from nonmember.records.answers import Completion, Request
@@ -27,7 +28,11 @@ LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made o
 FORMAT = 1  # raise it when a change of code moves what trained models hold: older entries are then left alone
 
 
-class ModelSpec(Spec["LoadedModel"]):
+def require_bos(value: object, name: str) -> None:
+    require_choice(value, BOS, "tokens.bos")  # as it is set
+
+
+class ModelSpec(Checked, Spec["LoadedModel"]):
     """A model. Most kinds have weights here; of the others (`has_weights` is False) only answers can be obtained, and
     they implement some of `complete`, `token_table` and `answer_table`."""
 

@@ -15,7 +15,6 @@ from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Corpus, Document, OrderTable
 from nonmember.records.requirements import Access
-from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
 
 if TYPE_CHECKING:
@@ -76,13 +75,9 @@ class OrderLikelihoods(Observation[OrderTable]):
             builder.model_for_trainer(loaded.model),
             shards,
             front,
-            folder,
-            builder.compute.trainer,
+            self.reading(builder, folder, f"reordering for {self.model.readable}"),
             window=self.window,
             stride=self.stride,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"reordering for {self.model.readable}",
         )
 
     def load(self, builder: Builder, entry: Entry) -> OrderTable:

@@ -18,7 +18,6 @@ from nonmember.models.base import ModelSpec
 from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Observation, require_plain, scored_by_id, texts_of
 from nonmember.records import Corpus, Prompt, Question, TokenTable
-from nonmember.runtime.compute import MIB
 from nonmember.scores import token_counts
 
 if TYPE_CHECKING:
@@ -55,13 +54,8 @@ class TokenStatistics(Observation[TokenTable]):
         return observe(
             builder.model_for_trainer(loaded.model),
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
-            folder,
-            builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"observing {self.model.readable}",
+            self.reading(builder, folder, f"observing {self.model.readable}", builder.memory.shared(Features)),
             scored=scored_by_id(loaded, shown, self.max_tokens),
-            features=builder.memory.shared(Features),
         )
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:
@@ -106,11 +100,7 @@ class AnswerProbabilities(Observation[TokenTable]):
             builder.model_for_trainer(loaded.model),
             prompts,
             answer_ids(loaded.tokenizer, self.question),
-            folder,
-            builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"asking {self.model.readable}",
+            self.reading(builder, folder, f"asking {self.model.readable}"),
         )
 
     def build(self, builder: Builder) -> TokenTable:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
@@ -25,10 +25,8 @@ from nonmember.training.counts import token_stream
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
-    from lightning.pytorch.loggers.logger import Logger
-
     from nonmember.models.loading import LoadedModel
-    from nonmember.training.run import Teacher
+    from nonmember.training.run import Teacher, TrainingRun
     from nonmember.training.streaming import TokenStream
 
 LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded models
@@ -44,16 +42,13 @@ class Trained(ModelSpec):
     base: ModelSpec
     training: TrainingRecipe
     corpus: CorpusSpec
-    seed: int
+    seed: Annotated[int, require_seed]
     teacher: ModelSpec | None = None
     label: str = field(default="", compare=False)
 
     resumable = True
     joint = True
     stored: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_seed(self.seed)
 
     @property
     def adapts(self) -> bool:
@@ -195,19 +190,10 @@ class Trained(ModelSpec):
             if self.teacher is not None:
                 teacher, documents, scored = self.as_teacher(builder, base, documents, scored)
             num_dropped = len(corpus) - len(documents)
-        with self._loggers(builder, folder) as loggers:
+        end_of_text = end_of_text_id(base.tokenizer)
+        with self._run(builder, folder) as run:
             facts = train(
-                base.model,
-                documents,
-                self.training,
-                seed=self.seed,
-                end_of_text=end_of_text_id(base.tokenizer),
-                teacher=teacher,
-                folder=folder,
-                compute=builder.compute,
-                loggers=loggers,
-                description=f"training {self.readable}",
-                scored=scored,
+                base.model, documents, self.training, run, end_of_text=end_of_text, teacher=teacher, scored=scored
             )
         facts["num_dropped_documents"] = num_dropped
         if process_rank() == 0:
@@ -240,19 +226,10 @@ class Trained(ModelSpec):
         self.base.require_trainable()
         base, corpus = builder.get(Whole(self.base)), builder.get(self.corpus)
         documents = encode_corpus(base, corpus, recipe.max_tokens)
-        with self._loggers(builder, folder) as loggers:
+        scored = scored_tokens(base, corpus, recipe.max_tokens)
+        with self._run(builder, folder) as run:
             try:
-                tuned, facts = tune(
-                    base.model,
-                    documents,
-                    recipe,
-                    seed=self.seed,
-                    folder=folder,
-                    compute=builder.compute,
-                    loggers=loggers,
-                    description=f"training {self.readable}",
-                    scored=scored_tokens(base, corpus, recipe.max_tokens),
-                )
+                tuned, facts = tune(base.model, documents, recipe, run, scored=scored)
             except ValueError as error:
                 raise ValueError(f"{self.readable} cannot be tuned. {error}") from error
         if process_rank() == 0:
@@ -262,9 +239,11 @@ class Trained(ModelSpec):
         return {"label": self.readable, "num_parameters": num_parameters, **facts}
 
     @contextmanager
-    def _loggers(self, builder: Builder, folder: Path) -> Iterator[list[Logger]]:
-        """Those of the tracker, and one that keeps the curves with the model, for audits that find it in the store."""
+    def _run(self, builder: Builder, folder: Path) -> Iterator[TrainingRun]:
+        """With the tracker's loggers, and one that keeps the curves with the model, for audits that find it stored."""
         from nonmember.tracking.curves import KeptCurves
+        from nonmember.training.run import TrainingRun
 
         with builder.tracker.training(builder.role(self)) as loggers:
-            yield [*loggers, *([KeptCurves(folder / CURVES)] if process_rank() == 0 else [])]
+            kept = [KeptCurves(folder / CURVES)] if process_rank() == 0 else []
+            yield TrainingRun(self.seed, folder, builder.compute, [*loggers, *kept], f"training {self.readable}")

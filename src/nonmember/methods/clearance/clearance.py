@@ -11,27 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, TypedDict, get_args
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_distinct, require_flag, require_number, require_seed
+from nonmember.checks import Distinct, Number, require_seed
 from nonmember.corpora import CorpusSpec, Part
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
-    Bounds,
-    Claim,
     DocumentGroup,
     Measurement,
     Method,
-    Picture,
     Roles,
     Scored,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     require_score,
     units,
 )
@@ -164,49 +160,38 @@ class Clearance(Method):
     of the standard deviation of each weight tensor.
     """
 
-    score: Score
-    distillation: Distillation
-    distillation_seeds: Sequence[int]
+    score: Annotated[Score, require_score]
+    distillation: Annotated[Distillation, require_distillation]
+    distillation_seeds: Annotated[Sequence[int], Distinct("different whole numbers", require_seed)]
     controls: PlantedControls
     exclude: Exposure
     third: CorpusSpec
     gates: Gates
     shams: bool
-    noise: float
+    noise: Annotated[float, Number("(0, inf)")]
     rank_metric: RankMetric
     num_resamples: int
     alpha: float
-    content: float
-    confidence: float | None
+    content: Annotated[float, Number("(0.5, 1)", hint="For an error of 5% it is 0.95.")]
+    confidence: Annotated[float | None, Number("[0.5, 1)")]
     max_tokens: int
 
-    name: ClassVar[str] = "clearance"
-    statistic_name: ClassVar[str] = "Delta"
-    statistic_bounds: ClassVar[Bounds] = (-2.0, 2.0)
-    claim: ClassVar[Claim] = "non_membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "clearance"
+    statistic_name = "Delta"
+    statistic_bounds = (-2.0, 2.0)
+    claim = "non_membership"
+    null_hypothesis = (
         "The target is one more model that read the suspect set as the controls of the excluded reading, or of a "
         "heavier one, did."
     )
-    picture: ClassVar[Picture] = "ranks"
-    details_type: ClassVar[type[Details]] = ClearanceDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "ranks"
+    details_type = ClearanceDetails
+    requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=22, tuned=14, controls=6
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_score(self.score)
-        require_distillation(self.distillation)
-        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
-        require_distinct(self.distillation_seeds, "distillation_seeds", "different whole numbers")
-        for seed in self.distillation_seeds:
-            require_seed(seed, "each of distillation_seeds")
-        require_flag(self.shams, "shams")
-        require_number(self.noise, "(0, inf)", "noise")
-        require_resamples(self.num_resamples, self.alpha)
-        require_number(self.content, "(0.5, 1)", "content", hint="For an error of 5% it is 0.95.")
-        require_number(self.confidence, "[0.5, 1)", "confidence", or_null=True)
         if self.exclude not in self.controls.readings or not self.exclude.exposures:
             planted = ", ".join(reading.label for reading in self.controls.readings if reading.exposures)
             raise ValueError(f"exclude must be one of the planted readings ({planted}); got {self.exclude.label}.")
@@ -421,8 +406,7 @@ class Clearance(Method):
         for name, findings in shams.items():
             if not failures(findings):
                 yield f"{name} passed every gate, so the gates cannot tell a distilled reference from a sham."
-        if num_documents < self.requirements.documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
+        yield from self.too_few(num_documents)
 
     def _claim(self, verdict: Verdict) -> str:
         if verdict == "invalid":

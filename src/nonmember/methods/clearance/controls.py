@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from nonmember.checks import require_choice, require_distinct, require_number, require_seed
+from nonmember.checks import Checked, Distinct, Number, require_choice, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import Exposure
@@ -31,7 +32,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class PlantedControls:
+class PlantedControls(Checked):
     """stand_in: the target, or a model declared to be like it, that has not read the set.   training: how it is
     continued, on `general` and what is planted in it.   readings: those to plant; one of them with no exposures is the
     negative control.   seeds: of the training, one model each per reading.
@@ -48,22 +49,20 @@ class PlantedControls:
     training: Pretraining
     general: CorpusSpec
     readings: Sequence[Exposure]
-    seeds: Sequence[int]
+    seeds: Annotated[Sequence[int], Distinct("one or several different whole numbers", require_seed)]
     sets: Mapping[str, CorpusSpec | None] | None = None
     audited: str | None = None
-    deviation: float = 0.0
-    deviation_df: float | None = None
+    deviation: Annotated[float, Number("[0, inf)")] = 0.0
+    deviation_df: Annotated[float | None, Number("(0, inf)")] = None
+
+    fields_called = "{field} of the controls"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(set(self.readings)) < len(self.readings) or not any(item.exposures for item in self.readings):
             raise ValueError("readings of the controls must differ, and one of them must have exposures.")
-        require_distinct(self.seeds, "seeds of the controls", "one or several different whole numbers")
-        for seed in self.seeds:
-            require_seed(seed, "each of the controls' seeds")
         if self.sets:
             require_choice(self.audited, self.sets, "audited", hint="It names the planted set that is audited.")
-        require_number(self.deviation, "[0, inf)", "deviation of the controls")
-        require_number(self.deviation_df, "(0, inf)", "deviation_df of the controls", or_null=True)
 
     @property
     def extra(self) -> Extra:

@@ -242,7 +242,7 @@ class Dose(Method):
             self.gates.of_fit(reading),
             *self.gates.of_texts(suspect.texts, third.texts),
         ]
-        reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
+        reasons = [*failures(findings), *self.too_few(len(suspect.doc_ids))]
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
         parts, debiased = self._shares(suspect, third, models, rng)
@@ -351,11 +351,6 @@ class Dose(Method):
         if exceeded is not None and any(item["related"] and not item["dose"] for item in details.get("controls", ())):
             tests["membership"] = exceeded
         return tests
-
-    def _reasons(self, num_documents: int) -> Iterator[str]:
-        """Against any verdict."""
-        if num_documents < self.requirements.documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
 
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
         if refused:

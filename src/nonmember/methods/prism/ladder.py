@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from nonmember.checks import Checked, Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
 from nonmember.methods.details import LadderDetails, Rung
@@ -28,21 +29,18 @@ Measure = Callable[[DocumentGroup], ScoredDocuments]
 
 
 @dataclass(frozen=True)
-class Ladder:
+class Ladder(Checked):
     """rates: learning rates to be tried.   num_documents: of the general text to practise on, at most; null: as many as
     the suspect set has. The number of steps goes with it, and so does the rate that fits."""
 
-    rates: Sequence[float]
-    num_documents: int | None = None
+    rates: Annotated[Sequence[float], Distinct("different learning rates above 0", Number("(0, inf)"))]
+    num_documents: Annotated[int | None, Count(1)] = None
+
+    fields_called = "ladder.{field}"
 
     def __post_init__(self) -> None:
-        rates = tuple(self.rates)
-        if not rates or not all(_is_rate(rate) for rate in rates) or len(set(rates)) < len(rates):
-            raise ValueError(f"ladder.rates must be different learning rates above 0; got {list(rates)}.")
-        object.__setattr__(self, "rates", tuple(sorted(rates, reverse=True)))
-        number = self.num_documents
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise ValueError(f"ladder.num_documents must be a whole number of at least 1, or null; got {number!r}.")
+        super().__post_init__()
+        object.__setattr__(self, "rates", tuple(sorted(self.rates, reverse=True)))
 
     def practice(self, method: Prism, roles: Roles) -> CorpusSpec:
         """What plays the suspect set; a prefix of one order, so that fewer documents are a part of more."""
@@ -106,7 +104,3 @@ def with_rate(method: Prism, rate: float) -> Prism:
     recipe = method.distillation
     optimization = replace(recipe.optimization, learning_rate=rate)
     return replace(method, distillation=replace(recipe, optimization=optimization))
-
-
-def _is_rate(rate: object) -> bool:
-    return isinstance(rate, int | float) and not isinstance(rate, bool) and 0 < rate < float("inf")

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_choice
 from nonmember.methods.base import (
     Access,
-    Bounds,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
     on_suspect,
-    require_resamples,
     require_score,
 )
 from nonmember.methods.details import Details
@@ -51,26 +47,18 @@ class AgreementDetails(Details):
 class RankAgreement(Method):
     """score: per-document score.   rank_metric: spearman or kendall.   num_resamples: of the interval's bootstrap."""
 
-    score: Score
+    score: Annotated[Score, require_score]
     rank_metric: RankMetric
     num_resamples: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "rank_agreement"
-    statistic_name: ClassVar[str] = "rho"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    picture: ClassVar[Picture] = "ranks"
-    details_type: ClassVar[type[Details]] = AgreementDetails
-    requirements: ClassVar[Requirements] = Requirements(
-        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_score(self.score)
-        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
-        require_resamples(self.num_resamples, self.alpha)
+    name = "rank_agreement"
+    statistic_name = "rho"
+    statistic_bounds = (-1.0, 1.0)
+    picture = "ranks"
+    details_type = AgreementDetails
+    requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})

@@ -11,24 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 import scipy
 
-from nonmember.checks import require_count
+from nonmember.checks import Count
 from nonmember.methods.base import (
     Access,
-    Bounds,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
     on_suspect,
-    require_resamples,
     require_score,
 )
 from nonmember.methods.details import Details
@@ -38,6 +35,7 @@ from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 
 CLAIM = "None: the slope shows reading only in so far as it is steeper than that of two models that did not read."
+DOCUMENTS = 30  # at least
 DIGITS = 6  # of the plotted numbers: enough for any picture
 
 
@@ -73,26 +71,18 @@ class RankShift(Method):
     num_bins: of equally many documents, by surprise.   num_resamples: of the interval of the rank correlation of x, y.
     """
 
-    score: Score
-    num_bins: int
+    score: Annotated[Score, require_score]
+    num_bins: Annotated[int, Count(2, DOCUMENTS // 2)]
     num_resamples: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "rank_shift"
-    statistic_name: ClassVar[str] = "rho"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    picture: ClassVar[Picture] = "ranks"
-    details_type: ClassVar[type[Details]] = ShiftDetails
-    requirements: ClassVar[Requirements] = Requirements(
-        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_score(self.score)
-        require_count(self.num_bins, 2, "num_bins", at_most=self.requirements.documents // 2)
-        require_resamples(self.num_resamples, self.alpha)
+    name = "rank_shift"
+    statistic_name = "rho"
+    statistic_bounds = (-1.0, 1.0)
+    picture = "ranks"
+    details_type = ShiftDetails
+    requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=DOCUMENTS, inputs=("reference",), passes=2)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})

@@ -6,12 +6,11 @@ import copy
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
-from nonmember.checks import require_choice
-from nonmember.models.base import BOS, ModelSpec
+from nonmember.models.base import ModelSpec, require_bos
 from nonmember.models.lengths import key_of
 from nonmember.models.tokenizing import prepared, reading_version
 
@@ -34,10 +33,7 @@ class InMemory(ModelSpec):
 
     content: str
     label: str = field(compare=False)
-    bos: str = "auto"
-
-    def __post_init__(self) -> None:
-        require_choice(self.bos, BOS, "tokens.bos")
+    bos: Annotated[str, require_bos] = "auto"
 
     @property
     def readable(self) -> str:
