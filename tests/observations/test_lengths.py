@@ -26,7 +26,7 @@ from nonmember.models.probing import probe
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence, observe_gradients
-from nonmember.observations.passes.orders import Shard, observe_orders
+from nonmember.observations.passes.orders import OrderedShard, observe_orders
 from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers
 from nonmember.observations.passes.writing import Writing, write_texts
 from nonmember.records import Corpus, Embeddings, GradientNorms, OrderTable, TokenTable
@@ -160,7 +160,8 @@ def test_answers(model, tmp_path):
 def test_orders(model, tmp_path):
     fresh = copy.deepcopy(model)
     shards = {
-        name: Shard([ids], Orders(np.zeros((1, 1), np.int32), np.ones(1, np.int32))) for name, ids in DOCUMENTS.items()
+        name: OrderedShard([ids], Orders(np.zeros((1, 1), np.int32), np.ones(1, np.int32)))
+        for name, ids in DOCUMENTS.items()
     }
     observe_orders(model, shards, [], reading(tmp_path), window=100, stride=50)
     table = OrderTable.load(sorted(tmp_path.glob("*.parquet")), tuple(DOCUMENTS))

@@ -43,7 +43,7 @@ from nonmember.endpoints.reading import (
     without,
 )
 from nonmember.endpoints.service import Sent, Service
-from nonmember.endpoints.table import CompletionsTable, Row, now, opened
+from nonmember.endpoints.table import CompletionRow, CompletionsTable, now, opened
 from nonmember.models.base import last_part
 from nonmember.runtime.files import is_locked, locked
 from nonmember.runtime.processes import Waiting, process_rank, run_id
@@ -107,7 +107,7 @@ class Sending:
         self._headers = _headers(service)
         self._stop = asyncio.Event()
         self._pace = Pace(limits.requests_per_minute, limits.tokens_per_minute, self._stop)
-        self._budget = Budget(limits, spent)
+        self._budget = RequestBudget(limits, spent)
         self._ended_by: Exception | None = None
         self._num_answered = 0
         self._num_unusable = 0  # since the last that could be used
@@ -392,7 +392,7 @@ class Spent:
         self.cost += times * other.cost
 
 
-class Budget:
+class RequestBudget:
     """Requests are let through while all that is spent, and the most that those under way can still cost, stays within
     the limits. spent: of the whole process, and counted up here."""
 
@@ -529,7 +529,7 @@ class EndpointClient:
         """The table of completions, opened."""
         return opened(self.folder)
 
-    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> CompletionRow:
         """An answer as a row of the table. text: the raw response."""
         return row_of(sent, text, response, date, cost)
 
@@ -697,10 +697,10 @@ def _kept(table: CompletionsTable) -> str:
     return f"{number:,} answers are kept, and the same command goes on from there." if number else ""
 
 
-def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> CompletionRow:
     """A completion as a row of the table."""
     read = read_completion(response, date, needs_logprobs=False)
-    return Row(
+    return CompletionRow(
         key=sent.key,
         request=sent.as_json,
         response=text,

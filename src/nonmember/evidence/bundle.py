@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.evidence.gathering import Choice, Gathered
+from nonmember.evidence.gathering import Gathered, Included
 from nonmember.evidence.page import page_of
 from nonmember.evidence.question import code, machine
 from nonmember.evidence.redaction import require_no_text
@@ -43,7 +43,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive
 
 def write_bundle(
     audits: Sequence[Gathered],
-    choice: Choice,
+    choice: Included,
     key: Key,
     path: Path,
     countersign: Callable[[bytes], bytes] | None = None,

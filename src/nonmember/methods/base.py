@@ -81,7 +81,7 @@ SAME_DISTRIBUTION = (
 INVALID_WITHOUT_TEST = "A precondition failed; nothing may be concluded."  # of FSD, KDS and MC-PDD, as bundles state it
 
 
-class NotGiven(ValueError):
+class MissingText(ValueError):
     """A method needs text that was not given.
 
     Attributes:
@@ -129,7 +129,7 @@ class Roles:
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:
-            raise NotGiven(
+            raise MissingText(
                 "heldout",
                 f"{method} compares the suspect set with held-out text of the same kind, and none was given. "
                 "Name it, as in +data@data.heldout=documents data.heldout.path=unseen.jsonl",
@@ -138,7 +138,7 @@ class Roles:
 
     def need_unseen(self, method: str) -> CorpusSpec:
         if self.unseen is None:
-            raise NotGiven(
+            raise MissingText(
                 "unseen",
                 f"{method} tunes the target on documents that it has certainly not read, and none were given. "
                 "Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl",

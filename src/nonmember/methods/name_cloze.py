@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from nonmember.checks import Count, Number
-from nonmember.corpora.names import ByRules, Choice, Kind, NameFinder, Tagged, blanked, is_named
+from nonmember.corpora.names import BlankWord, ByRules, Kind, NameFinder, Tagged, blanked, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods.asked import (
@@ -95,7 +95,7 @@ class ClozeProbe(Probe):
                 requests.append(self._request(document, choice))
         return Questions(tuple(requests), reasons)
 
-    def _request(self, document: Document, choice: Choice) -> Request:
+    def _request(self, document: Document, choice: BlankWord) -> Request:
         title, author = (document.title, document.author) if self.with_title else ("", "")
         return Request(
             doc_id=document.doc_id,
@@ -122,7 +122,7 @@ class BlankProbe(ClozeProbe):
 
     name = "fill_mask"
 
-    def _request(self, document: Document, choice: Choice) -> Request:
+    def _request(self, document: Document, choice: BlankWord) -> Request:
         text = blanked(document.text, choice)
         return Request(
             document.doc_id,

@@ -61,14 +61,16 @@ class OrderLikelihoods(Observation[OrderTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.observations.passes.orders import Shard, observe_orders
+        from nonmember.observations.passes.orders import OrderedShard, observe_orders
 
         examples = self._examples(builder)
         with naming(examples.doc_ids):
             front, ids = encode_pieces(loaded.tokenizer, [line(item.text) for item in examples.documents])
         ids_of = dict(zip(examples.doc_ids, ids, strict=True))
         shards = {
-            name: Shard([ids_of[item.doc_id] for item in shard], random_orders(shard, self.num_orders, self.seed))
+            name: OrderedShard(
+                [ids_of[item.doc_id] for item in shard], random_orders(shard, self.num_orders, self.seed)
+            )
             for name, shard in self._shards(builder).items()
         }
         return observe_orders(

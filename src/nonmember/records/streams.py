@@ -142,7 +142,7 @@ def _opened(path: Path, process: int) -> pq.ParquetFile:
 
 
 @dataclass(frozen=True)
-class Held(Stream):
+class InMemoryStream(Stream):
     """A corpus in memory as a stream. Each document is a chunk, so that its documents are spread over a mixture."""
 
     corpus: Corpus
@@ -199,7 +199,7 @@ class Mixed(Stream):
 
 
 def as_stream(corpus: Corpus | Stream) -> Stream:
-    return corpus if isinstance(corpus, Stream) else Held(corpus)
+    return corpus if isinstance(corpus, Stream) else InMemoryStream(corpus)
 
 
 class ShardWriter:

@@ -59,7 +59,7 @@ EARLIER = """
 
 
 @dataclass(frozen=True)
-class Part:
+class ScoringPart:
     """first, end: its chunks, without `end`.   start: number of its first document in the stream."""
 
     number: int
@@ -73,13 +73,13 @@ class Part:
         return f"part-{self.number:05d}"
 
 
-def parts_of(stream: Shards, mib: int) -> list[Part]:
+def parts_of(stream: Shards, mib: int) -> list[ScoringPart]:
     """The stream in parts of whole chunks."""
     size, starts = max(1, mib * MIB // CHUNK_BYTES), stream.starts
     firsts = range(0, stream.num_chunks, size)
     ends = [min(first + size, stream.num_chunks) for first in firsts]
     return [
-        Part(number, first, end, int(starts[first]), int(starts[end] - starts[first]))
+        ScoringPart(number, first, end, int(starts[first]), int(starts[end] - starts[first]))
         for number, (first, end) in enumerate(zip(firsts, ends, strict=True))
     ]
 
@@ -202,7 +202,7 @@ class PartScorer:
     files: PartFiles
     builder: Builder
 
-    def __call__(self, part: Part) -> dict[str, Any]:
+    def __call__(self, part: ScoringPart) -> dict[str, Any]:
         repeated = places_between(self.files.folder / DUPLICATES, part.start, part.start + part.num_documents)
         chunks = Chunks(self.stream, part.first, part.end, tuple(place - part.start for place in repeated))
         with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.files.folder) as scratch:

@@ -478,7 +478,7 @@ class PilotAudit:
 
 
 @dataclass(frozen=True)
-class Spread:
+class PilotSpread:
     """What Delta varies by, pooled over audits.
 
     Attributes:
@@ -502,7 +502,7 @@ class Spread:
     shared: float
 
 
-def spread(audits: Sequence[PilotAudit]) -> Spread:
+def spread(audits: Sequence[PilotAudit]) -> PilotSpread:
     """Pooled over the audits.
 
     Raises:
@@ -529,7 +529,7 @@ def spread(audits: Sequence[PilotAudit]) -> Spread:
         (audit.seed_variance / audit.num_seeds + own / audit.num_documents) * item
         for audit, item in zip(audits, dfs, strict=True)
     )
-    return Spread(
+    return PilotSpread(
         variance=sum(squares) / df,
         df=df,
         tau=math.sqrt(max(sum(squares) - explained, 0.0) / df),

@@ -29,7 +29,7 @@ from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc, roc_points
 
 
-class Spread(NamedTuple):
+class ResampledSpread(NamedTuple):
     """Mean and standard deviation (N - 1) over the few resamples of the paper."""
 
     mean: float
@@ -74,7 +74,7 @@ class GroupComparison:
     roc_auc: float
     auc_low: float
     auc_high: float
-    few: dict[str, Spread]
+    few: dict[str, ResampledSpread]
     distribution: FloatArray
 
 
@@ -126,7 +126,7 @@ def compare_groups(
     ci_low, ci_high = percentile_interval(resampled["difference"], alpha)
     auc_low, auc_high = percentile_interval(resampled["roc_auc"], alpha)
     few = {
-        name: Spread(float(resampled[name][:num_few].mean()), float(resampled[name][:num_few].std(ddof=1)))
+        name: ResampledSpread(float(resampled[name][:num_few].mean()), float(resampled[name][:num_few].std(ddof=1)))
         for name in ("best_balanced_accuracy", "roc_auc", "mean_first")
     }
     return GroupComparison(

@@ -23,7 +23,7 @@ from nonmember.training.recipes import Pretraining
 
 
 @dataclass(frozen=True)
-class Control:
+class PlantedControl:
     """A model that read the suspect set so and no more."""
 
     reading: Exposure
@@ -68,14 +68,14 @@ class PlantedControls(Checked):
     def extra(self) -> Extra:
         return Extra(self.deviation**2, self.deviation_df or math.inf)
 
-    def models(self, suspect: CorpusSpec) -> list[Control]:
+    def models(self, suspect: CorpusSpec) -> list[PlantedControl]:
         """A model per reading and seed."""
         sets: Mapping[str, CorpusSpec | None] = {SUSPECT: suspect}
         audited = SUSPECT
         if self.sets and self.audited:
             sets, audited = self.sets, self.audited
         return [
-            Control(
+            PlantedControl(
                 reading,
                 seed,
                 planted(self.stand_in, self.training, self.general, sets, self.readings, audited, index, seed),
@@ -97,7 +97,7 @@ class SharedControls(PlantedControls):
         if others := [reading.label for reading in self.readings if reading not in self.rotation]:
             raise ValueError(f"readings must be among those of the rotation; got {', '.join(others)} beside them.")
 
-    def models(self, suspect: CorpusSpec) -> list[Control]:
+    def models(self, suspect: CorpusSpec) -> list[PlantedControl]:
         whole = PlantedControls(
             self.stand_in, self.training, self.general, self.rotation, self.seeds, self.sets, self.audited
         )

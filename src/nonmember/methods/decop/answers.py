@@ -137,7 +137,7 @@ def in_words(found: GroupComparison, num_few: int) -> str:
     )
 
 
-class Works(TypedDict, total=False):
+class WorkDetails(TypedDict, total=False):
     """[works] each: name, share of right answers, mean probability of each letter; calibrated where offsets are."""
 
     name: Sequence[str]
@@ -147,13 +147,13 @@ class Works(TypedDict, total=False):
     probability_calibrated: Sequence[Sequence[float]]
 
 
-def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> Works:
+def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> WorkDetails:
     told: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
     for suffix, choices in _before_and_after(group, offsets_L):
         told[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
         if choices.probability_QL is not None:
             told[f"probability{suffix}"] = choices.probability_UL().tolist()
-    return Works(**told)  # type: ignore[typeddict-item]
+    return WorkDetails(**told)  # type: ignore[typeddict-item]
 
 
 class Letters(TypedDict, total=False):

@@ -32,7 +32,7 @@ from nonmember.methods.base import (
     INVALID_CLAIM,
     Asked,
     DocumentGroup,
-    NotGiven,
+    MissingText,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -43,7 +43,7 @@ from nonmember.methods.decop.answers import (
     AnsweredGroup,
     Comparison,
     Letters,
-    Works,
+    WorkDetails,
     blind,
     by_letter,
     comparison,
@@ -134,7 +134,7 @@ class DecopDetails(Details):
     uncalibrated: Comparison | None
     calibration: Calibration | None
     letters: Mapping[str, Letters]
-    works: Mapping[str, Works]
+    works: Mapping[str, WorkDetails]
     blind: Mapping[str, BlindGuess] | None
     questions_per_work: Mapping[str, float]
     answers: Mapping[str, Mapping[str, int]]
@@ -330,7 +330,7 @@ def _calibration(groups: Mapping[str, AnsweredGroup], offsets: FloatArray) -> Ca
 
 def _for_calibration(roles: Roles) -> CorpusSpec:
     if roles.unseen is None:
-        raise NotGiven(
+        raise MissingText(
             "unseen",
             "DE-COP calibrates the letters on further works that the target has certainly not read, and none were "
             "given. Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl, or set "

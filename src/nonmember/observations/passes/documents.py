@@ -25,7 +25,7 @@ from torch import Tensor
 
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.tokens import Masks, PartWriter, Reader, Scored, masks_of, ready, write_parts
+from nonmember.observations.passes.tokens import DocumentReader, Masks, PartWriter, Scored, masks_of, ready, write_parts
 from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
 from nonmember.records.documents import GRADIENT_SCHEMA, NORMS
 from nonmember.scores.base import NO_TOKENS, DocumentScores
@@ -73,7 +73,7 @@ def observe_divergence(
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
 
-class Comparer(Reader):
+class Comparer(DocumentReader):
     """Batches of token ids in, one divergence per document out. The other model stays outside the module tree."""
 
     def __init__(
@@ -191,7 +191,7 @@ def embed(
     return EmbeddingCounts(counts["num_documents"], counts["num_zero"], sum(map(len, sequences.values())))
 
 
-class Embedder(Reader):
+class Embedder(DocumentReader):
     """Batches of token ids in, one vector per document out."""
 
     def __init__(
@@ -302,7 +302,7 @@ def observe_gradients(
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
 
-class GradientReader(Reader):
+class GradientReader(DocumentReader):
     """One document after the other in, norms out."""
 
     def batches(self) -> list[list[int]]:

@@ -26,7 +26,7 @@ from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models.forward import SplitForward, split_forward
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.tokens import PartWriter, Reader, check_readable, write_parts
+from nonmember.observations.passes.tokens import DocumentReader, PartWriter, check_readable, write_parts
 from nonmember.observations.passes.vocabulary import Workspace, token_log_probs
 from nonmember.records import ORDER_SCHEMA
 
@@ -34,7 +34,7 @@ _ROW_GROUP_WINDOWS = 2**14
 
 
 @dataclass(frozen=True)
-class Shard:
+class OrderedShard:
     """examples: token ids of each, without what the tokenizer puts before a text."""
 
     examples: Sequence[Sequence[int]]
@@ -53,7 +53,7 @@ class OrderCounts:
 
 
 def observe_orders(
-    model: Any, shards: Mapping[str, Shard], front: Sequence[int], reading: Reading, *, window: int, stride: int
+    model: Any, shards: Mapping[str, OrderedShard], front: Sequence[int], reading: Reading, *, window: int, stride: int
 ) -> OrderCounts:
     """Write the log-likelihood of each window of each order of each shard.
 
@@ -70,7 +70,7 @@ def observe_orders(
     return OrderCounts(num_orders, counts["num_tokens"], counts["num_read"], counts["num_floored"])
 
 
-def _check(split: SplitForward, shards: Mapping[str, Shard], front: Sequence[int], window: int) -> None:
+def _check(split: SplitForward, shards: Mapping[str, OrderedShard], front: Sequence[int], window: int) -> None:
     most = position_limit(split.model.config)
     if most is not None and window > most:
         raise ValueError(
@@ -97,7 +97,7 @@ def plan_windows(num_ids: int, window: int, stride: int) -> list[tuple[int, int,
 class Windows(Sequence[list[int]]):
     """The ids of each window and the one after them. Made when asked for: all orders are many times the file."""
 
-    def __init__(self, shards: Mapping[str, Shard], front: Sequence[int], window: int, stride: int) -> None:
+    def __init__(self, shards: Mapping[str, OrderedShard], front: Sequence[int], window: int, stride: int) -> None:
         self._shards, self._front = list(shards.values()), list(front)
         planned_W: list[tuple[int, ...]] = []
         for number, shard in enumerate(self._shards):
@@ -134,7 +134,7 @@ class WindowSums:
     num_floored: int
 
 
-class OrderReader(Reader):
+class OrderReader(DocumentReader):
     """Windows in, their log-likelihoods out."""
 
     def __init__(self, split: SplitForward, windows: Windows, reading: Reading) -> None:

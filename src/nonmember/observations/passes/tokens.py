@@ -27,7 +27,7 @@ from torch import Tensor
 from nonmember.models.forward import Held, SplitForward, split_forward
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.vocabulary import TokenStatistics, Workspace, token_statistics
+from nonmember.observations.passes.vocabulary import TokenMoments, Workspace, token_statistics
 from nonmember.records import TOKEN_SCHEMA
 from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.runtime.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expectation, num_bytes, num_parameters
@@ -57,7 +57,7 @@ class TokenRows:
     doc_index: Tensor
     position: Tensor
     token_id: Tensor
-    statistics: TokenStatistics
+    statistics: TokenMoments
 
 
 def observe(
@@ -117,7 +117,7 @@ def read_all(observer: Observer, doc_ids: Sequence[str], reading: Reading) -> Ob
     return ObservationCounts(counts["num_rows"], counts["num_floored"], counts["num_documents"])
 
 
-def write_parts(reader: Reader, writer: PartWriter, reading: Reading) -> dict[str, int]:
+def write_parts(reader: DocumentReader, writer: PartWriter, reading: Reading) -> dict[str, int]:
     """Let `reader` read its documents and `writer` write what comes of it. The writer's counts, over all processes."""
     sizes = reader.sizes()
 
@@ -231,7 +231,7 @@ class PaddedBatches:
             yield {"input_ids": input_ids_BT, "lengths": lengths_B, "doc_index": torch.tensor(batch or [0])}
 
 
-class Reader(Held, ShardableModule):
+class DocumentReader(Held, ShardableModule):
     """The predict side of a language model: documents in batches of like lengths, shared out over the processes."""
 
     def __init__(
@@ -293,7 +293,7 @@ class Reader(Held, ShardableModule):
         self.trainer.strategy.barrier("observed")  # the parts of all processes are complete
 
 
-class Observer(Reader):
+class Observer(DocumentReader):
     """Batches of token ids in, rows of the token table out."""
 
     def __init__(

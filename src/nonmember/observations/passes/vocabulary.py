@@ -24,7 +24,7 @@ _LOWEST_LOGIT = -1e15
 
 
 @dataclass(frozen=True)
-class TokenStatistics:
+class TokenMoments:
     """One value per scored token, as in `TokenTable`; `num_floored` log-probabilities were raised to -100."""
 
     log_prob: Tensor
@@ -55,7 +55,7 @@ def token_statistics(
     *,
     block_bytes: int = BLOCK_BYTES,
     workspace: Workspace | None = None,
-) -> TokenStatistics:
+) -> TokenMoments:
     """Log-probability of each target, and mean and standard deviation of log p under the model.
 
     mean = sum_v p_v log p_v; std^2 = sum_v p_v (log p_v - mean)^2 (Min-K%++, eq. 3), in two passes with the
@@ -75,7 +75,7 @@ def token_statistics(
         _block_statistics(logits_RV, target_ids_N[rows], scratch, *results_R)
     _check_distribution(log_prob + mean)
     num_floored = int((log_prob < LOG_PROB_FLOOR).sum())
-    return TokenStatistics(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, num_floored)
+    return TokenMoments(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, num_floored)
 
 
 @torch.no_grad()

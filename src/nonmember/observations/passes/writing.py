@@ -40,7 +40,7 @@ _PART = ".written-{}.jsonl"
 _CHECKSUM_LENGTH = 16
 
 
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """What was written after one prompt.
 
     text: without special tokens.   finished: the model itself ended it.   num_tokens: its end included.
@@ -58,8 +58,8 @@ def part_of(folder: Path, rank: int) -> Path:
     return folder / _PART.format(rank)
 
 
-def read_all(folder: Path) -> dict[str, Written]:
-    written: dict[str, Written] = {}
+def read_all(folder: Path) -> dict[str, WrittenText]:
+    written: dict[str, WrittenText] = {}
     for part in sorted(folder.glob(_PART.format("*"))):
         written |= read_part(part)
     return written
@@ -70,7 +70,7 @@ def line_of(part: Path, values: Sequence[Any]) -> str:
     return json.dumps([*values, _checksum(part, values)]) + "\n"
 
 
-def read_part(part: Path) -> dict[str, Written]:
+def read_part(part: Path) -> dict[str, WrittenText]:
     """What was written, of lines that are whole alone: the last one of a killed process may be cut, and what was
     damaged, or copied from elsewhere, is written anew."""
     if not part.is_file():
@@ -99,8 +99,8 @@ def _checksum(part: Path, values: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps([entry, *values]).encode()).hexdigest()[:_CHECKSUM_LENGTH]
 
 
-def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> Written:
-    return Written(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))
+def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> WrittenText:
+    return WrittenText(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def write(
     writing: Writing,
     *,
     description: str,
-) -> dict[str, Written]:
+) -> dict[str, WrittenText]:
     """What `model` writes after each prompt, up to its end of text or `max_new_tokens`.
 
     prompts: name -> ids.   seeds: name -> seed of its draws, so that neither order nor batches matter (up to the
