@@ -190,7 +190,7 @@ class Roles(NoTracker):
 
 
 def entry_as(shop, spec, role):
-    shop.call(spec, role)
+    shop.set_role(spec, role)
     return shop.entry(spec)
 
 

@@ -66,8 +66,8 @@ class Picked(CorpusSpec):
                 "lower `num_documents`, or give longer texts."
             )
         order = np.argsort(self._unfitness(target_N[scored], reference_N[scored]), kind="stable")
-        places = np.sort(scored[order[: self.num_documents]])
-        return Corpus(tuple(base.documents[place] for place in places), base.dropped)
+        indices = np.sort(scored[order[: self.num_documents]])
+        return Corpus(tuple(base.documents[index] for index in indices), base.dropped)
 
     def _unfitness(self, target_N: FloatArray, reference_N: FloatArray) -> FloatArray:
         if self.by == "least_likely":

@@ -70,10 +70,10 @@ def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str
 
 def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
     """The different labels in the order in which they come, and the mean value of each."""
-    place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    rows = np.array([place[label] for label in labels], dtype=np.int64)
-    sums = np.bincount(rows, values, minlength=len(place))
-    return list(place), sums / np.bincount(rows, minlength=len(place))
+    index_of = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    rows = np.array([index_of[label] for label in labels], dtype=np.int64)
+    sums = np.bincount(rows, values, minlength=len(index_of))
+    return list(index_of), sums / np.bincount(rows, minlength=len(index_of))
 
 
 # One question per document; those without a usable answer are excluded and counted ------------------------------------

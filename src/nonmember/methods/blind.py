@@ -92,7 +92,7 @@ class Blind(TellsApart):
         kinds = kinds_of(blind)
         best = most_telling(kinds)
         shown = kinds[best]
-        told = f"Text alone tells the two sets apart with an AUC of {shown.auc:.3f} ({best})"
+        sentence = f"Text alone tells the two sets apart with an AUC of {shown.auc:.3f} ({best})"
         return TestOutcome(
             statistic=shown.auc,
             ci_low=shown.ci_low,
@@ -100,14 +100,14 @@ class Blind(TellsApart):
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=(
-                f"{told}. "
+                f"{sentence}. "
                 + (
                     "Membership scores on these two sets are not confounded to a degree that this can see."
                     if blind.interpretable
                     else "A membership score that separates them may be reading the text and not the model."
                 )
             ),
-            warnings=() if blind.interpretable else (f"{told}, above {INTERPRETABLE_UP_TO}.",),
+            warnings=() if blind.interpretable else (f"{sentence}, above {INTERPRETABLE_UP_TO}.",),
             details=BlindDetails(
                 auc={name: kind.auc for name, kind in kinds.items()},
                 intervals={name: [kind.ci_low, kind.ci_high] for name, kind in kinds.items()},

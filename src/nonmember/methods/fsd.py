@@ -348,9 +348,9 @@ def length_auc(members: Sequence[str], others: Sequence[str]) -> float:
 
 
 def _ranking(found: Ranking) -> RankingDetails:
-    told: Any = asdict(found)
-    del told["distribution"]
-    return told
+    details: Any = asdict(found)
+    del details["distribution"]
+    return details
 
 
 def described(texts: Sequence[str]) -> TextsDetails:

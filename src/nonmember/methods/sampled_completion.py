@@ -136,12 +136,12 @@ class SampledProbe(Probe):
         requests: list[Request] = []
         reasons = {}
         for document in corpus.documents:
-            places = words(document.text)[: self.most_words]
-            if len(places) < self.least_words:
+            spans = words(document.text)[: self.most_words]
+            if len(spans) < self.least_words:
                 reasons[document.doc_id] = self.too_short
                 continue
-            half = len(places) // 2
-            shown, rest = document.text[: places[half - 1][1]], document.text[places[half][0] : places[-1][1]]
+            half = len(spans) // 2
+            shown, rest = document.text[: spans[half - 1][1]], document.text[spans[half][0] : spans[-1][1]]
             requests += self._requests(document, shown, rest)
         return Questions(tuple(requests), reasons)
 

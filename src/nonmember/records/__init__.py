@@ -1,14 +1,15 @@
 """Plain records that cross layers, and their Parquet schemas. Imports neither torch nor Hydra."""
 
 from nonmember.records.answers import Prompt, Question, Template
-from nonmember.records.arrays import FloatArray, VectorArray
 from nonmember.records.corpus import Corpus, Document
 from nonmember.records.documents import (
     DIVERGENCE_SCHEMA,
     ORDER_SCHEMA,
     Embeddings,
+    FloatArray,
     GradientNorms,
     OrderTable,
+    VectorArray,
     embedding_schema,
 )
 from nonmember.records.neighbours import Neighbours

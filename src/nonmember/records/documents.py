@@ -13,8 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.records.arrays import FloatArray, VectorArray
-
 DIVERGENCE_SCHEMA = pa.schema([("doc_id", pa.string()), ("divergence", pa.float32())])
 
 NO_EMBEDDING = "no embedding: the text has fewer than two tokens"
@@ -41,18 +39,18 @@ class Embeddings:
     @classmethod
     def load(cls, paths: Sequence[Path], doc_ids: Sequence[str]) -> Embeddings:
         """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
-        place = {doc_id: index for index, doc_id in enumerate(doc_ids)}
+        index_of = {doc_id: index for index, doc_id in enumerate(doc_ids)}
         width = pq.read_schema(paths[0]).field("vector").type.list_size
         values_ND = np.zeros((len(doc_ids), width), np.float32)
         found = np.zeros(len(doc_ids), bool)
         for batch in (batch for path in paths for batch in pq.ParquetFile(path).iter_batches()):
             names = batch["doc_id"].to_pylist()
-            if unknown := [name for name in names if name not in place]:
+            if unknown := [name for name in names if name not in index_of]:
                 raise ValueError(
                     f"The embeddings contain documents that the corpus does not have, first {unknown[0]!r}. "
                     "They belong to another corpus; embed this one."
                 )
-            rows = [place[name] for name in names]
+            rows = [index_of[name] for name in names]
             values_ND[rows] = batch["vector"].flatten().to_numpy().reshape(-1, width)
             found[rows] = True
         reasons = {doc_ids[index]: NO_EMBEDDING for index in np.flatnonzero(~found).tolist()}
@@ -84,9 +82,9 @@ class GradientNorms:
     def load(cls, paths: Sequence[Path], doc_ids: Sequence[str]) -> GradientNorms:
         """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
         table = pa.concat_tables([pq.read_table(path, schema=GRADIENT_SCHEMA) for path in paths])
-        place = {doc_id: index for index, doc_id in enumerate(table["doc_id"].to_pylist())}
+        index_of = {doc_id: index for index, doc_id in enumerate(table["doc_id"].to_pylist())}
         values = {name: np.append(table[name].to_numpy(), np.nan) for name in NORMS}
-        order = [place.get(doc_id, -1) for doc_id in doc_ids]
+        order = [index_of.get(doc_id, -1) for doc_id in doc_ids]
         return cls(tuple(doc_ids), {name: column[order] for name, column in values.items()})
 
 
@@ -127,8 +125,8 @@ class OrderTable:
     def load(cls, paths: Sequence[Path], doc_ids: Sequence[str]) -> OrderTable:
         """Add up the windows in the Parquet parts (by a join, never a zip), shards in the order of `doc_ids`."""
         table = pa.concat_tables([pq.read_table(path, schema=ORDER_SCHEMA) for path in paths])
-        place = {doc_id: index for index, doc_id in enumerate(doc_ids)}
-        shard = np.array([place[name] for name in table["doc_id"].to_pylist()], np.int64)
+        index_of = {doc_id: index for index, doc_id in enumerate(doc_ids)}
+        shard = np.array([index_of[name] for name in table["doc_id"].to_pylist()], np.int64)
         column = {name: table[name].to_numpy() for name in ORDER_SCHEMA.names if name != "doc_id"}
         # In one order, whichever process wrote a row: sums of the same numbers are then the same.
         rows = np.lexsort((column["start"], column["order"], shard))
@@ -145,3 +143,7 @@ class OrderTable:
             num_tokens=per_shard(own * column["num_tokens"]),
             num_read=per_shard(column["num_read"]),
         )
+
+
+FloatArray = npt.NDArray[np.float64]
+VectorArray = npt.NDArray[np.float32]  # [documents, width]

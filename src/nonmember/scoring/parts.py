@@ -204,7 +204,7 @@ class PartScorer:
 
     def __call__(self, part: ScoringPart) -> dict[str, Any]:
         repeated = places_between(self.files.folder / DUPLICATES, part.start, part.start + part.num_documents)
-        chunks = Chunks(self.stream, part.first, part.end, tuple(place - part.start for place in repeated))
+        chunks = Chunks(self.stream, part.first, part.end, tuple(number - part.start for number in repeated))
         with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.files.folder) as scratch:
             builder = PartBuilder.beside(self.builder, Path(scratch))
             table = ScoreTable.of(replace(self.scoring, corpus=chunks), builder, self.limit, one_of_many=True)
@@ -223,8 +223,8 @@ class PartScorer:
 
     def __reduce__(self) -> Any:
         """Models in memory stay here."""
-        here = (self.scoring, self.stream, self.limit, self.question, self.files)
-        return _in_another_process, (*here, self.builder.store.root, self.builder.compute)
+        own = (self.scoring, self.stream, self.limit, self.question, self.files)
+        return _in_another_process, (*own, self.builder.store.root, self.builder.compute)
 
 
 def _in_another_process(
@@ -314,15 +314,15 @@ def places_between(path: Path, first: int, end: int) -> list[int]:
     if not path.is_file():
         return []
     table = pq.read_table(path, columns=["place"], filters=[("place", ">=", first), ("place", "<", end)])
-    return [int(place) for place in table["place"].to_pylist()]
+    return [int(number) for number in table["place"].to_pylist()]
 
 
 def _numbered(ids: Iterable[Sequence[str]]) -> Iterator[tuple[str, int]]:
-    place = 0
+    number = 0
     for some in ids:
         for item in some:
-            yield item, place
-            place += 1
+            yield item, number
+            number += 1
 
 
 def _write(rows: sqlite3.Cursor, path: Path) -> int:

@@ -33,9 +33,9 @@ def as_paired_scores(**named: npt.ArrayLike) -> tuple[FloatArray, ...]:
     scores = {name: as_scores(name, values) for name, values in named.items()}
     lengths = {name: values.size for name, values in scores.items()}
     if len(set(lengths.values())) > 1:
-        came = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        given = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ValueError(
-            f"Expected scores of the same documents, hence of equal length; got {came}. "
+            f"Expected scores of the same documents, hence of equal length; got {given}. "
             "Join the scores on the document id first."
         )
     if min(lengths.values()) < 2:

@@ -199,9 +199,9 @@ def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     Infinite where calling nobody a member is best.
     """
     points = roc_points(scores, labels)
-    place = int(np.argmax(points.tpr - points.fpr))
+    index = int(np.argmax(points.tpr - points.fpr))
     values = np.unique(np.asarray(scores, dtype=np.float64))[::-1]
-    return math.inf if place == 0 else float(values[place - 1])
+    return math.inf if index == 0 else float(values[index - 1])
 
 
 def _group(name: str, values: npt.ArrayLike) -> FloatArray:
@@ -356,10 +356,10 @@ def _clustered(
         raise ValueError(
             f"Expected a cluster for each document of the {name} group; got {len(clusters)} for {array.size} documents."
         )
-    places = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
-    if len(places) < 2:
+    number_of = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
+    if len(number_of) < 2:
         raise ValueError(
-            f"Expected at least 2 clusters in the {name} group; got {len(places)}. Documents of one cluster say "
+            f"Expected at least 2 clusters in the {name} group; got {len(number_of)}. Documents of one cluster say "
             "nothing of how far clusters differ: give more, or no clusters where documents were drawn singly."
         )
-    return array, np.array([places[cluster] for cluster in clusters], dtype=np.int64)
+    return array, np.array([number_of[cluster] for cluster in clusters], dtype=np.int64)

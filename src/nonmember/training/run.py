@@ -23,7 +23,6 @@ from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_b
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import Masks, StepLoader, packed_masks, packed_sequences, plan_steps
-from nonmember.training.data import Loader, TrainingData
 from nonmember.training.modules import (
     AdapterTuningModule,
     AscendingModule,
@@ -33,7 +32,7 @@ from nonmember.training.modules import (
 )
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
-from nonmember.training.streaming import StreamLoader, TokenStream
+from nonmember.training.streaming import Loader, StreamLoader, TokenStream, TrainingData
 
 log = logging.getLogger(__name__)
 

@@ -128,8 +128,8 @@ class Dialogues(Transform):
 
 
 def _dialogue(words: Sequence[str], number: int) -> str:
-    said = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
-    return json.dumps(said, ensure_ascii=False)
+    turns = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
+    return json.dumps(turns, ensure_ascii=False)
 
 
 def holds_conversations(row: Row) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.checks import Count
+from nonmember.checks import Count, OneOf
 from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.corpora.transforms.splits import position
@@ -39,7 +39,7 @@ class Neutral(Transform):
     base: CorpusSpec
     apart_from: CorpusSpec
     _: KW_ONLY
-    half: Literal["third", "practice"]
+    half: Annotated[str, OneOf(("third", "practice"))]
     num_documents: Annotated[int | None, Count(1)]
     min_characters: Annotated[int, Count(1)]
     max_characters: int

@@ -22,7 +22,7 @@ from nonmember.runtime.progress import Stage
 
 log = logging.getLogger(__name__)
 
-PLACE = ".place.json"
+CURSOR_FILE = ".place.json"
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,10 @@ class Chunks(CorpusSpec):
 
 
 def _noted(folder: Path) -> dict[str, Any]:
-    path = folder / PLACE
+    path = folder / CURSOR_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _note(folder: Path, writer: ShardWriter, cursor: Cursor, dropped: Counter[str], num_words: int) -> None:
     note = {"shards": writer.facts(), "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
-    write_text_atomically(folder / PLACE, json.dumps(note))
+    write_text_atomically(folder / CURSOR_FILE, json.dumps(note))

@@ -283,7 +283,7 @@ class Clearance(Method):
         controls = self._control_deltas(suspect)
         margins, curve = self._margins(controls), self._curve(target.statistic, controls)
         limit = max(bound.bound for bound in margins.values())
-        p_value = next(item.p_at_least for item in curve.points if (item.share, item.dose) == _place(self.exclude))
+        p_value = next(item.p_at_least for item in curve.points if (item.share, item.dose) == _point(self.exclude))
         findings, shams = self._findings(suspect, third, target), self._shams(suspect, third)
         findings += self.gates.of_controls(_untouched(controls), [bound.mean for bound in margins.values()])
         heldout = self._heldout_delta(documents)
@@ -307,7 +307,7 @@ class Clearance(Method):
                 rho_distilled_target=prism.rho_distilled_target,
                 excluded_reading=self.exclude.label,
                 margin=limit,
-                margins={reading.label: _told_margin(bound) for reading, bound in margins.items()},
+                margins={reading.label: _margin_details(bound) for reading, bound in margins.items()},
                 p_value_beyond_margin=target.p_value(limit),
                 prism={"statistic": prism.statistic, "p_value": prism.p_value},
                 deltas_by_seed=target.deltas.tolist(),
@@ -319,7 +319,7 @@ class Clearance(Method):
                 shams={
                     name: {"refused": bool(failures(them)), "gates": as_details(them)} for name, them in shams.items()
                 },
-                detection=_told_curve(curve),
+                detection=_curve_details(curve),
             ),
             distribution=target.distribution,
         )
@@ -371,17 +371,17 @@ class Clearance(Method):
 
     def _margins(self, controls: Mapping[Exposure, list[float]]) -> dict[Exposure, Margin]:
         """Of the excluded reading and of each that is at least as heavy."""
-        planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
+        planted = {_point(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return {
             reading: margin(
-                planted, _place(reading), content=self.content, confidence=self.confidence, extra=self.controls.extra
+                planted, _point(reading), content=self.content, confidence=self.confidence, extra=self.controls.extra
             )
             for reading in controls
             if reading.exposures and reading.at_least(self.exclude)
         }
 
     def _curve(self, observed: float, controls: Mapping[Exposure, list[float]]) -> DetectionCurve:
-        planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
+        planted = {_point(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return detection_curve(observed, planted, _untouched(controls), alpha=self.alpha, extra=self.controls.extra)
 
     def _findings(self, suspect: ScoredDocuments, third: ScoredDocuments, target: TwoWay) -> list[Finding]:
@@ -439,7 +439,7 @@ def role_of(reading: Exposure, seed: int) -> str:
     return f"control-{reading.label}-{seed}"
 
 
-def _place(reading: Exposure) -> tuple[float, float]:
+def _point(reading: Exposure) -> tuple[float, float]:
     """(share, dose)"""
     return reading.share, float(reading.exposures)
 
@@ -449,11 +449,11 @@ def _untouched(controls: Mapping[Exposure, list[float]]) -> list[float]:
     return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
 
 
-def _told_margin(bound: Margin) -> MarginDetails:
+def _margin_details(bound: Margin) -> MarginDetails:
     return {"bound": bound.bound, "mean": bound.mean, "spread": bound.spread, "df": bound.df}
 
 
-def _told_curve(curve: DetectionCurve) -> Detection:
+def _curve_details(curve: DetectionCurve) -> Detection:
     def by_share(smallest: Mapping[float, float | None]) -> dict[str, float | None]:
         return {f"{share:.0%}": dose for share, dose in smallest.items()}
 

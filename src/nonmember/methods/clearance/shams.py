@@ -58,12 +58,12 @@ class WithCounterfeitReference(Method):
     sham: Sham | None
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        def given(one: Measurement) -> Measurement:
-            model = one.model
-            return one.under(self.sham(model)) if self.sham and _is_distilled(model, roles) else one
+        def given(measurement: Measurement) -> Measurement:
+            model = measurement.model
+            return measurement.under(self.sham(model)) if self.sham and _is_distilled(model, roles) else measurement
 
         return {
-            name: replace(group, measured={role: given(one) for role, one in group.measured.items()})
+            name: replace(group, measured={role: given(measurement) for role, measurement in group.measured.items()})
             for name, group in super().groups(roles).items()  # type: ignore[safe-super]  # that of the method beside
         }
 

@@ -12,11 +12,10 @@ from nonmember.endpoints import Answer, Answers
 from nonmember.methods.base import ScoredDocuments, units
 from nonmember.methods.decop.questions import letter_probabilities
 from nonmember.records import FloatArray
-from nonmember.stats.blind import BlindGuess, blind_guesses
-from nonmember.stats.letter_choice import LETTERS, NONE, Choices, unit_numbers
+from nonmember.stats.letter_choice import LETTERS, NONE, BlindGuess, Choices, blind_guesses, unit_numbers
 from nonmember.stats.two_groups import GroupComparison
 
-_PLACE = {letter: number for number, letter in enumerate(LETTERS)}
+_INDEX = {letter: number for number, letter in enumerate(LETTERS)}
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,15 @@ def _choices(unit: Sequence[int], answers: Sequence[Answer], with_probabilities:
         probability_QL = np.array([item or nothing for item in found], dtype=np.float64).reshape(-1, len(LETTERS))
     return Choices(
         unit_Q=np.array(unit, dtype=np.int64),
-        right_Q=np.array([_PLACE[item.request.expected] for item in answers], dtype=np.int64),
-        chosen_Q=np.array([_PLACE.get(item.parsed.read, NONE) for item in answers], dtype=np.int64),
+        right_Q=np.array([_INDEX[item.request.expected] for item in answers], dtype=np.int64),
+        chosen_Q=np.array([_INDEX.get(item.parsed.read, NONE) for item in answers], dtype=np.int64),
         probability_QL=probability_QL,
     )
 
 
 def _original_first(options: Sequence[str], letter: str) -> list[str]:
-    place = _PLACE[letter]
-    return [options[place], *options[:place], *options[place + 1 :]]
+    index = _INDEX[letter]
+    return [options[index], *options[:index], *options[index + 1 :]]
 
 
 # What is told --------------------------------------------------------------------------------------------------------
@@ -148,12 +147,12 @@ class WorkDetails(TypedDict, total=False):
 
 
 def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> WorkDetails:
-    told: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
+    values: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
     for suffix, choices in _before_and_after(group, offsets_L):
-        told[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
+        values[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
         if choices.probability_QL is not None:
-            told[f"probability{suffix}"] = choices.probability_UL().tolist()
-    return WorkDetails(**told)  # type: ignore[typeddict-item]
+            values[f"probability{suffix}"] = choices.probability_UL().tolist()
+    return WorkDetails(**values)  # type: ignore[typeddict-item]
 
 
 class Letters(TypedDict, total=False):
@@ -169,13 +168,13 @@ class Letters(TypedDict, total=False):
 
 
 def letters(group: AnsweredGroup, offsets_L: FloatArray | None) -> Letters:
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for suffix, choices in _before_and_after(group, offsets_L):
-        told[f"chosen{suffix}"] = by_letter(choices.shares_L())
-        told[f"accuracy{suffix}"] = by_letter(choices.accuracy_L())
+        values[f"chosen{suffix}"] = by_letter(choices.shares_L())
+        values[f"accuracy{suffix}"] = by_letter(choices.accuracy_L())
         if choices.probability_QL is not None:
-            told[f"probability{suffix}"] = by_letter(choices.probability_L())
-    return Letters(**told)  # type: ignore[typeddict-item]
+            values[f"probability{suffix}"] = by_letter(choices.probability_L())
+    return Letters(**values)  # type: ignore[typeddict-item]
 
 
 def well_calibrated(group: AnsweredGroup, offsets_L: FloatArray) -> dict[str, float]:

@@ -67,8 +67,7 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
-from nonmember.stats.blind import BlindGuess
-from nonmember.stats.letter_choice import LETTERS, calibration_offsets
+from nonmember.stats.letter_choice import LETTERS, BlindGuess, calibration_offsets
 from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison
 

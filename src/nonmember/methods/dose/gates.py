@@ -46,8 +46,8 @@ class DoseGates(Checked):
         """Whether reading leaves a trace on this set, and controls rise with the dose. readings: of each control what
         it has read and what the meter says of it: the meter made of all, since of eight controls one is too many to
         leave out."""
-        planted, said = zip(*readings, strict=True)
-        order = rank_correlation(planted, said, "spearman")
+        planted, estimated = zip(*readings, strict=True)
+        order = rank_correlation(planted, estimated, "spearman")
         return [
             above(
                 "separation",

@@ -42,7 +42,7 @@ CLAIM = (
     "single documents. AUCs of the two kinds do not compare."
 )
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 class GroupedScore(TypedDict):
@@ -157,7 +157,7 @@ class McPddGroups(TellsApart):
         reasons = self.mc_pdd.reasons_against(documents)
         verdict: Verdict = "invalid" if reasons else "score_only"
         aucs = {name: [item[name]["auc"] for item in repetitions] for name in names}
-        told: dict[str, GroupedScore] = {
+        scores: dict[str, GroupedScore] = {
             name: {
                 "group_auc": _mean_sd(aucs[name]),
                 "group_best_balanced_acc": _mean_sd([item[name]["best_balanced_acc"] for item in repetitions]),
@@ -173,7 +173,7 @@ class McPddGroups(TellsApart):
             allowed_claim=INVALID_WITHOUT_TEST if reasons else CLAIM,
             warnings=(*reasons, *_confounded(blind)),
             details=GroupDetails(
-                scores=told,
+                scores=scores,
                 decision_accuracy=_mean_sd([item[NAME]["decided_right"] for item in repetitions]),
                 num_member_groups=int(repetitions[0][NAME]["num_member_groups"]),
                 num_nonmember_groups=int(repetitions[0][NAME]["num_nonmember_groups"]),
@@ -190,18 +190,18 @@ class McPddGroups(TellsApart):
         """One draw: of each score its AUC over groups, of MC-PDD its decisions too."""
         drawn = {name: rng.permutation(len(group.doc_ids)) for name, group in documents.items()}
         reference, drawn[self._referred] = np.split(drawn[self._referred], [self.num_reference])
-        groups = [(name, places) for name in (SUSPECT, HELDOUT) for places in self._cut(drawn[name])]
+        groups = [(name, indices) for name in (SUSPECT, HELDOUT) for indices in self._cut(drawn[name])]
         is_member = np.array([name == SUSPECT for name, _ in groups])
         found: dict[str, dict[str, float]] = {}
         for score, key in names.items():
-            means = np.array([documents[name].values[key][places].mean() for name, places in groups])
+            means = np.array([documents[name].values[key][indices].mean() for name, indices in groups])
             found[score] = {
                 "auc": roc_auc(means, is_member),
                 "best_balanced_acc": best_balanced_accuracy(means, is_member),
             }
         decided = [
-            self._called_member(_part(documents[name], places), _part(documents[self._referred], reference), rng)
-            for name, places in groups
+            self._called_member(_part(documents[name], indices), _part(documents[self._referred], reference), rng)
+            for name, indices in groups
         ]
         found[NAME] |= {
             "decided_right": float(np.mean(np.array(decided) == is_member)),
@@ -210,10 +210,10 @@ class McPddGroups(TellsApart):
         }
         return found
 
-    def _cut(self, places: Places) -> list[Places]:
+    def _cut(self, indices: Indices) -> list[Indices]:
         """Disjoint groups, as many as there are documents for."""
-        number = len(places) // self.group_size
-        return np.split(places[: number * self.group_size], number)
+        number = len(indices) // self.group_size
+        return np.split(indices[: number * self.group_size], number)
 
     def _called_member(self, group: ScoredDocuments, reference: ScoredDocuments, rng: np.random.Generator) -> bool:
         hits, of_reference = hits_of(group, SUSPECT), hits_of(reference, HELDOUT)
@@ -225,13 +225,13 @@ class McPddGroups(TellsApart):
         return (found.p_value < self.mc_pdd.alpha) != by_members
 
 
-def _part(documents: ScoredDocuments, places: Places) -> ScoredDocuments:
+def _part(documents: ScoredDocuments, indices: Indices) -> ScoredDocuments:
     """Some of the documents, with what they answered."""
     return ScoredDocuments(
-        doc_ids=tuple(documents.doc_ids[place] for place in places),
+        doc_ids=tuple(documents.doc_ids[index] for index in indices),
         values={},
-        cluster_ids=tuple(documents.cluster_ids[place] for place in places),
-        answers={HITS: tuple(documents.answers[HITS][place] for place in places)},
+        cluster_ids=tuple(documents.cluster_ids[index] for index in indices),
+        answers={HITS: tuple(documents.answers[HITS][index] for index in indices)},
     )
 
 

@@ -31,7 +31,7 @@ from nonmember.methods.base import (
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.methods.prism.gates import Power, PrismGates
-from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
+from nonmember.methods.prism.ladder import Ladder, search, step_groups, with_rate
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Requirements
@@ -165,15 +165,15 @@ class Prism(Method):
         return self.gates is None
 
     def before_settling(self, roles: Roles) -> Mapping[str, DocumentGroup]:
-        return {} if self.ladder is None else rung(self, roles, self.ladder.rates[0])
+        return {} if self.ladder is None else step_groups(self, roles, self.ladder.rates[0])
 
     def settled(self, roles: Roles, measure: Callable[[DocumentGroup], ScoredDocuments]) -> Settled:
         """With the learning rate that the ladder chooses."""
         if self.ladder is None:
             return Settled(self)
-        climbed = climb(self, roles, measure)
-        chosen = self if climbed.rate is None else with_rate(self, climbed.rate)
-        return Settled(chosen, climbed.obstacle, climbed.as_details())
+        found = search(self, roles, measure)
+        chosen = self if found.rate is None else with_rate(self, found.rate)
+        return Settled(chosen, found.obstacle, found.as_details())
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
@@ -199,7 +199,7 @@ class Prism(Method):
         return {"target": ("distilled",)}
 
     def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
-        return {} if self.ladder is None else {"practice": self.ladder.practice(self, roles)}
+        return {} if self.ladder is None else {"practice": self.ladder.trial_text(self, roles)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents[SUSPECT]
