@@ -18,6 +18,7 @@ from nonmember.endpoints import Answer, Answers
 from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
 from nonmember.methods.base import Method, ScoredDocuments, units
 from nonmember.records import FloatArray
+from nonmember.stats._arrays import numbered
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 TEMPERATURES = "[0, 10)"  # of writing; 0: the likeliest token each time
@@ -70,10 +71,8 @@ def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str
 
 def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
     """The different labels in the order in which they come, and the mean value of each."""
-    index_of = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    rows = np.array([index_of[label] for label in labels], dtype=np.int64)
-    sums = np.bincount(rows, values, minlength=len(index_of))
-    return list(index_of), sums / np.bincount(rows, minlength=len(index_of))
+    rows = numbered(labels)
+    return list(dict.fromkeys(labels)), np.bincount(rows, values) / np.bincount(rows)
 
 
 # One question per document; those without a usable answer are excluded and counted ------------------------------------

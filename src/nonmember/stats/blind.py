@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from nonmember.stats._arrays import BoolArray, FloatArray, IntArray
-from nonmember.stats.bootstrap import draw_counts, percentile_interval
-from nonmember.stats.classification import roc_auc
+from nonmember.stats._arrays import BoolArray, FloatArray, IntArray, check_resampling, numbered
+from nonmember.stats.bootstrap import percentile_interval
+from nonmember.stats.classification import cluster_counts, roc_auc
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
@@ -162,9 +162,7 @@ def blind_baseline(
             f"Expected clusters that leave both kinds on both sides of some fold; none of {num_folds} folds has them. "
             "Use fewer folds, or leave out the clusters that hold most of the documents."
         )
-    counts_NB = np.empty((clusters.max() + 1, num_resamples))
-    draw_counts(rng, out=counts_NB)
-    counts_NB = counts_NB[clusters]
+    counts_NB = cluster_counts(clusters.tolist(), num_resamples, rng)
 
     def measure(vectorizer: CountVectorizer) -> BlindAuc:
         features = vectorizer.fit_transform(texts).astype(np.float64).log1p()
@@ -252,8 +250,7 @@ def _clusters(
             f"Expected one cluster id for each of {num_members} members and {num_nonmembers} nonmembers, or no ids "
             f"at all; got {lengths[0]} and {lengths[1]}. Give every document an id, its own where it stands alone."
         )
-    number: dict[Hashable, int] = {}
-    return np.array([number.setdefault(item, len(number)) for item in [*member_clusters, *nonmember_clusters]])
+    return numbered([*member_clusters, *nonmember_clusters])
 
 
 def _check_texts(**groups: Sequence[str]) -> None:
@@ -284,10 +281,7 @@ def _check_settings(num_folds: int, inverse_penalty: float, num_resamples: int, 
         raise ValueError(f"Expected at least 2 folds; got num_folds={num_folds}. Pass 5 or so.")
     if not 0 < inverse_penalty < np.inf:
         raise ValueError(f"Expected a positive inverse penalty; got inverse_penalty={inverse_penalty}. Pass 0.1.")
-    if num_resamples < 1:
-        raise ValueError(f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 1000 or so.")
-    if not 0 < alpha < 1:
-        raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For a 95% interval pass 0.05.")
+    check_resampling(num_resamples, alpha)
 
 
 # Layout alone ---------------------------------------------------------------------------------------------------------

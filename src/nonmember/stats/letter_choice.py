@@ -12,7 +12,7 @@ Shapes: Q questions, L = 4 letters (A, B, C, D), N passages, U units (books, pap
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,12 +137,6 @@ def largest(probability_QL: FloatArray) -> IntArray:
     highest = probability_QL.max(axis=1, keepdims=True)
     first: IntArray = np.argmax(probability_QL >= highest - 1e-12, axis=1)
     return first
-
-
-def unit_numbers(labels: Sequence[Hashable]) -> IntArray:
-    """[N] labels as numbers from 0, in the order in which they first come."""
-    number_of = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    return np.array([number_of[label] for label in labels], dtype=np.int64)
 
 
 def _means(unit: IntArray, values: FloatArray | BoolArray, num_units: int) -> FloatArray:

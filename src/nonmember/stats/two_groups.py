@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import FloatArray, as_scores
+from nonmember.stats._arrays import FloatArray, as_scores, numbered
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc, roc_points
 
@@ -356,10 +356,9 @@ def _clustered(
         raise ValueError(
             f"Expected a cluster for each document of the {name} group; got {len(clusters)} for {array.size} documents."
         )
-    number_of = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
-    if len(number_of) < 2:
+    if (number := len(set(clusters))) < 2:
         raise ValueError(
-            f"Expected at least 2 clusters in the {name} group; got {len(number_of)}. Documents of one cluster say "
+            f"Expected at least 2 clusters in the {name} group; got {number}. Documents of one cluster say "
             "nothing of how far clusters differ: give more, or no clusters where documents were drawn singly."
         )
-    return array, np.array([number_of[cluster] for cluster in clusters], dtype=np.int64)
+    return array, numbered(clusters)

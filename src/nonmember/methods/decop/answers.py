@@ -12,7 +12,8 @@ from nonmember.endpoints import Answer, Answers
 from nonmember.methods.base import ScoredDocuments, units
 from nonmember.methods.decop.questions import letter_probabilities
 from nonmember.records import FloatArray
-from nonmember.stats.letter_choice import LETTERS, NONE, BlindGuess, Choices, blind_guesses, unit_numbers
+from nonmember.stats._arrays import numbered
+from nonmember.stats.letter_choice import LETTERS, NONE, BlindGuess, Choices, blind_guesses
 from nonmember.stats.two_groups import GroupComparison
 
 _INDEX = {letter: number for number, letter in enumerate(LETTERS)}
@@ -31,7 +32,7 @@ class AnsweredGroup:
     def of(cls, documents: ScoredDocuments, group: str, name: str, *, with_probabilities: bool) -> AnsweredGroup:
         """name: of the measurement that asks."""
         labels, answers = units(documents, group), documents.answers[name]
-        unit_of = unit_numbers(labels).tolist()
+        unit_of = numbered(labels).tolist()
         flat = [(unit, item) for unit, found in zip(unit_of, answers, strict=True) for item in found]
         choices = _choices([unit for unit, _ in flat], [item for _, item in flat], with_probabilities)
         return cls(list(dict.fromkeys(labels)), answers, unit_of, choices)
@@ -202,7 +203,7 @@ def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[d
     (first, first_units), (second, second_units) = suspect.passages(), clean.passages()
     if not first or not second:
         return None, [NO_TEXTS]
-    guesses = blind_guesses(first, second, unit_numbers(first_units), unit_numbers(second_units))
+    guesses = blind_guesses(first, second, numbered(first_units), numbered(second_units))
     warnings = []
     for name, guess in guesses.items():
         picked = (
