@@ -199,6 +199,10 @@ def as_sorted_names(value: object, where: str, *, or_null: bool = False) -> tupl
     return tuple(sorted(as_names(value, where)))
 
 
+def as_float(value: float, where: str) -> float:
+    return float(value)
+
+
 def as_salt(value: object, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(wrong(where, "any text or whole number, the name of this draw", value))

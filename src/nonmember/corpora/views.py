@@ -20,7 +20,7 @@ import numpy as np
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Count, Distinct, Number, OneOf
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_salt, require_choice
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_float, as_salt, require_choice
 from nonmember.corpora.transforms.splits import YEAR
 from nonmember.records import Corpus, Document
 from nonmember.records.neighbours import name_of_neighbour
@@ -170,14 +170,10 @@ class NearDuplicates(Transform):
     """
 
     base: CorpusSpec
-    share: Annotated[float, Number("(0, 1]")]
+    share: Annotated[float, Number("(0, 1]"), as_float]
     salt: Annotated[str | int, as_salt]
 
     name: ClassVar[str] = "near_duplicates"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "share", float(self.share))
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Checked, Count, Number, wrong
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_salt, require_spec
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_float, as_salt, require_spec
 from nonmember.corpora.transforms.splits import Part, position
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
@@ -155,14 +155,10 @@ class NestedMixture(Transform):
     seen: CorpusSpec
     unseen: CorpusSpec
     num_documents: Annotated[int, Count(1)]
-    rate: Annotated[float, Number("[0, 1]")]
+    rate: Annotated[float, Number("[0, 1]"), as_float]
     salt: Annotated[str | int, as_salt]
 
     name: ClassVar[str] = "nested_mixture"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rate", float(self.rate))
 
     def build(self, builder: Builder) -> Corpus:
         sides = {"seen": builder.get(self.seen), "unseen": builder.get(self.unseen)}
