@@ -111,7 +111,7 @@ def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, cap
     whole = "".join(writing.line_of(part, each) for each in values).encode()
     part.write_bytes(whole)
     assert list(writing.read_part(part)) == ["a", "b", "c"]
-    assert writing.read_part(part)["b"] == writing.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
+    assert writing.read_part(part)["b"] == writing.WrittenText("two\r\u2028", False, 4, ((("x", -0.5),),))
     start, end = whole.index(b"\n") + 1, whole.rindex(b"\n", 0, -1)
     for index in range(start, end):
         damaged = bytearray(whole)
