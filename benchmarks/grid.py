@@ -32,10 +32,11 @@ from nonmember.config.build import build_audit
 from nonmember.config.choices import config_directory
 from nonmember.config.roots import register
 from nonmember.models.encoding import encode_corpus
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten
 from nonmember.sweeps.running import builder_of
-from nonmember.training.run import train
+from nonmember.training.run import TrainingRun, train
 from nonmember.training.streaming import end_of_text_id
 
 LARGEST_RATIO = 1.10
@@ -122,32 +123,17 @@ def seconds_alone(cells: list[tuple[str, str]], base: list[str], root: Path) -> 
         spec: Any = audit.method.groups(audit.roles)["suspect"].measured["distilled"].model
         student = spec.base.weights(builder)
         documents = encode_corpus(student, builder.get(spec.corpus), spec.training.max_tokens)
-        teacher, documents = spec.as_teacher(builder, student, documents)
+        teacher, documents, _ = spec.as_teacher(builder, student, documents, None)
         token_ids = dict(zip(builder.get(spec.corpus).doc_ids, documents, strict=True))
         folder = root / "alone" / f"{lambda_}-{tau}"
         folder.mkdir(parents=True)
         started = time.perf_counter()
-        train(
-            student.model,
-            documents,
-            spec.training,
-            seed=spec.seed,
-            end_of_text=end_of_text_id(student.tokenizer),
-            teacher=teacher,
-            folder=folder,
-            compute=builder.compute,
-            loggers=[],
-            description="alone",
-        )
-        observe(
-            student.model,
-            token_ids,
-            folder,
-            builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * 2**20,
-            description="alone",
-        )
+        compute = builder.compute
+        end_of_text = end_of_text_id(student.tokenizer)
+        run = TrainingRun(spec.seed, folder, compute)
+        train(student.model, documents, spec.training, run, end_of_text=end_of_text, teacher=teacher)
+        reading = Reading(folder, compute.trainer, compute.max_batch_tokens, compute.block_mib * 2**20, "alone")
+        observe(student.model, token_ids, reading)
         total += time.perf_counter() - started
     return total
 

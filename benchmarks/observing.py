@@ -35,6 +35,7 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.models.forward import SplitForward, split_forward
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 
@@ -141,7 +142,7 @@ def against_published_loop(required: float, repeats: int, device: str) -> dict[s
     def ours() -> None:
         named = {str(index): ids for index, ids in enumerate(documents)}
         with tempfile.TemporaryDirectory() as folder:
-            observe(model, named, Path(folder), make_trainer, max_batch_tokens=max_batch_tokens)
+            observe(model, named, Reading(Path(folder), make_trainer, max_batch_tokens))
 
     def theirs() -> None:
         published_loop(model.to(device), documents, device)  # the trainer leaves it on the CPU

@@ -37,6 +37,7 @@ from nonmember.config.choices import config_directory
 from nonmember.config.roots import register
 from nonmember.corpora import LibraryDocs
 from nonmember.models.forward import split_forward
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.compute import Compute
 from nonmember.runtime.quiet import quieten
@@ -60,7 +61,7 @@ def observing(model: Any, documents: list[list[int]], compute: Compute) -> None:
     named = {str(number): ids for number, ids in enumerate(documents)}
     make_trainer = partial(lightning.Trainer, accelerator="cpu", devices=1)
     with tempfile.TemporaryDirectory() as folder:
-        observe(model, named, Path(folder), make_trainer, max_batch_tokens=compute.max_batch_tokens)
+        observe(model, named, Reading(Path(folder), make_trainer, compute.max_batch_tokens))
 
 
 def settings() -> Compute:

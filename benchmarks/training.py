@@ -50,7 +50,7 @@ from nonmember.runtime.compute import MIB, Compute, lightning_trainer
 from nonmember.runtime.quiet import quieten
 from nonmember.training.losses import cross_entropy_terms, distillation_terms, weighted_sum
 from nonmember.training.recipes import Distillation, Pretraining
-from nonmember.training.run import Teacher, train
+from nonmember.training.run import Teacher, TrainingRun, train
 
 FILE, SEED = "SmolLM2-135M-Instruct.Q4_1.gguf", 1
 NUM_SEQUENCES, NUM_TOKENS = 4, 128
@@ -139,13 +139,13 @@ def in_turn(teacher: Any, recipe: Recipe, compute: Compute, num_steps: int) -> I
             # Pretraining puts an end behind each, and cuts what is joined.
             (ids if isinstance(recipe, Distillation) else ids[:, 1:]).tolist(),
             replace(recipe, optimization=replace(recipe.optimization, batch_size=NUM_SEQUENCES)),
-            seed=SEED,
+            TrainingRun(
+                SEED,
+                Path(folder),
+                replace(compute, make_trainer=trainer, measure_health=False, micro_batch_size=NUM_SEQUENCES),
+            ),
             end_of_text=0,
             teacher=Teacher(teacher, WHOLE),
-            folder=Path(folder),
-            compute=replace(compute, make_trainer=trainer, measure_health=False, micro_batch_size=NUM_SEQUENCES),
-            loggers=[],
-            description="training",
         )
     return timed
 

@@ -42,6 +42,7 @@ from nonmember.models.encoding import encode
 from nonmember.models.forward import split_forward
 from nonmember.models.loading import LoadedModel, save, train_tokenizer
 from nonmember.observations import TokenStatistics
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.records import Corpus, Document
 from nonmember.runtime.compute import MIB, Compute
@@ -220,14 +221,8 @@ def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute)
 
     def observing(model: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            observe(
-                model,
-                {str(index): ids for index, ids in enumerate(shown)},
-                Path(folder),
-                compute.trainer,
-                max_batch_tokens=compute.max_batch_tokens,
-                block_bytes=compute.block_mib * MIB,
-            )
+            reading = Reading(Path(folder), compute.trainer, compute.max_batch_tokens, compute.block_mib * MIB)
+            observe(model, {str(index): ids for index, ids in enumerate(shown)}, reading)
 
     return seconds(tuning) + seconds(lambda: observing(loaded.model)) + seconds(lambda: observing(tuned))
 

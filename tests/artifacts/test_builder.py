@@ -190,7 +190,7 @@ class Roles(NoTracker):
 
 
 def entry_as(shop, spec, role):
-    shop.call(spec, role)
+    shop.set_role(spec, role)
     return shop.entry(spec)
 
 
@@ -230,8 +230,8 @@ def test_parents_first_and_everything_once(tmp_path):
 
 
 def test_a_training_that_fails_leaves_no_model(tmp_path, monkeypatch):
-    def fails(*_, folder, **__):
-        (folder / "model.safetensors").write_text("half a model")
+    def fails(model, documents, recipe, run, **_):
+        (run.folder / "model.safetensors").write_text("half a model")
         raise RuntimeError("no luck")
 
     shop = tiny.builder(tmp_path)

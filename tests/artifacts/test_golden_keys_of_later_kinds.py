@@ -115,7 +115,7 @@ WITHOUT = {
     "Canaries": "known by their private file",
     "InMemory": "nothing of it outlives the process",
     "ConversationsInMemory": "nothing of it outlives the process",
-    "Chosen": "nothing of it is kept",
+    "GivenDocuments": "nothing of it is kept",
     "Whole": "the model itself, in one piece",
     "Read": "nothing of it is kept",
 }

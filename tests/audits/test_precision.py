@@ -11,7 +11,7 @@ import torch
 
 import nonmember as nm
 import tiny
-from nonmember.audits.precision import with_precision_warning
+from nonmember.audits.warnings import with_precision_warning
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.models import Pretrained

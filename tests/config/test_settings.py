@@ -299,12 +299,12 @@ REFUSED = {
         ("path", 3, "path of a model must be text; got 3. Put it in quotes."),
         ("path", "", "path of a model must be text; got ''."),
         ("revision", 1234567, "revision of a model must be text or null; got 1234567. Put it in quotes."),
-        ("dtype", "float8", "dtype must be one of float32, "),
+        ("dtype", "float8", "dtype of a model must be one of float32, "),
     ],
     "masked": [("path", None, "path of a masked model must be text; got null.")],
     "noised": [
         ("scale", -1, "scale of the noise must be a number above 0; got -1."),
-        ("seed", -1, "seed must be a whole"),
+        ("seed", -1, "seed of the noise must be a whole"),
     ],
     "rounded": [("bits", 16, "bits of the rounded weights must be a whole number from 2 to 8; got 16.")],
     "served": [

@@ -116,7 +116,7 @@ def test_killed_while_it_is_read_it_goes_on_behind_the_last_complete_file(tmp_pa
     with pytest.raises(KeyboardInterrupt):
         tiny.builder(tmp_path / "store").get(spec)
     (partial,) = (tmp_path / "store" / "corpora").glob(".partial-*")
-    place = json.loads((partial / streamed.PLACE).read_text())
+    place = json.loads((partial / streamed.CURSOR_FILE).read_text())
     behind = sum(shard["num_documents"] for shard in place["shards"])
     assert 0 < behind < 17
     later = tiny.builder(tmp_path / "store").get(spec)

@@ -7,10 +7,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from nonmember.corpora.names import ByRules, Choice, Occurrence, Tagged, blanked, chosen, is_named
+from nonmember.corpora.names import BlankWord, ByRules, Occurrence, Tagged, blanked, chosen, is_named
 
 
-def choice_of(*texts: str) -> Choice | None:
+def choice_of(*texts: str) -> BlankWord | None:
     """Of the first of the texts; what is a name is learnt from all of them."""
     return ByRules().choices(texts)[0]
 
@@ -20,9 +20,9 @@ def choice_of(*texts: str) -> Choice | None:
 
 def test_a_person_goes_before_a_name_before_a_noun():
     person, name, noun = Occurrence("Ada", "person"), Occurrence("Paris", "name"), Occurrence("table", "noun")
-    assert chosen([noun, noun, name, name, person]) == Choice("Ada", "person")
-    assert chosen([noun, noun, name]) == Choice("Paris", "name")
-    assert chosen([noun]) == Choice("table", "noun")
+    assert chosen([noun, noun, name, name, person]) == BlankWord("Ada", "person")
+    assert chosen([noun, noun, name]) == BlankWord("Paris", "name")
+    assert chosen([noun]) == BlankWord("table", "noun")
     assert chosen([]) is None
 
 
@@ -30,8 +30,8 @@ def test_the_most_frequent_and_of_equals_the_first():
     def words(text: str) -> list[Occurrence]:
         return [Occurrence(word, "person") for word in text.split()]
 
-    assert chosen(words("Ada Ben Ben")) == Choice("Ben", "person")
-    assert chosen(words("Ben Ada Ada Ben")) == Choice("Ben", "person")
+    assert chosen(words("Ada Ben Ben")) == BlankWord("Ben", "person")
+    assert chosen(words("Ben Ada Ada Ben")) == BlankWord("Ben", "person")
 
 
 # Rules ---------------------------------------------------------------------------------------------------------------
@@ -40,17 +40,17 @@ def test_the_most_frequent_and_of_equals_the_first():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The door opened, and old Mr. Hartwell came in with the lamp.", Choice("Hartwell", "person")),
-        ('"You are late," said Marchmont, and the others laughed at him.', Choice("Marchmont", "person")),
-        ("There was nobody but Harriet's brother in the kitchen.", Choice("Harriet", "person")),
-        ("They went by way of Nottingham to the sea.", Choice("Nottingham", "name")),
-        ("He saw that Mr. O'Brien had left his hat.", Choice("O'Brien", "person")),
+        ("The door opened, and old Mr. Hartwell came in with the lamp.", BlankWord("Hartwell", "person")),
+        ('"You are late," said Marchmont, and the others laughed at him.', BlankWord("Marchmont", "person")),
+        ("There was nobody but Harriet's brother in the kitchen.", BlankWord("Harriet", "person")),
+        ("They went by way of Nottingham to the sea.", BlankWord("Nottingham", "name")),
+        ("He saw that Mr. O'Brien had left his hat.", BlankWord("O'Brien", "person")),
         # The only person is a single word; Jarvis Lorry is two.
-        ("So Jarvis Lorry sat down. Then Mr. Stryver spoke of Jarvis Lorry again.", Choice("Stryver", "person")),
+        ("So Jarvis Lorry sat down. Then Mr. Stryver spoke of Jarvis Lorry again.", BlankWord("Stryver", "person")),
         # Two persons once each: the first.
-        ('"No," said Edmund. "Yes," said Clara.', Choice("Edmund", "person")),
+        ('"No," said Edmund. "Yes," said Clara.', BlankWord("Edmund", "person")),
         # No name at all.
-        ("They pulled the boat up. The boat was old, and the water ran out of it.", Choice("boat", "noun")),
+        ("They pulled the boat up. The boat was old, and the water ran out of it.", BlankWord("boat", "noun")),
         ("and so on and on", None),
     ],
 )
@@ -67,11 +67,11 @@ def test_the_first_word_of_a_sentence_is_no_name_for_its_capital():
 def test_a_word_that_is_mostly_written_small_is_no_name():
     text = "It was then that Hope left them."
     assert choice_of(text, "There was no hope of it, no hope whatever, and hope was all.").kind == "noun"
-    assert choice_of(text) == Choice("Hope", "name")
+    assert choice_of(text) == BlankWord("Hope", "name")
 
 
 def test_initials_and_titles_end_no_sentence():
-    assert choice_of("She had met Mrs. Penhallow and J. Trevanion there, and Mrs. Penhallow twice.") == Choice(
+    assert choice_of("She had met Mrs. Penhallow and J. Trevanion there, and Mrs. Penhallow twice.") == BlankWord(
         "Penhallow", "person"
     )
 
@@ -96,21 +96,21 @@ def test_the_choice_is_the_same_every_time():
     ],
 )
 def test_every_occurrence_of_a_name_is_blank(text, expected):
-    assert blanked(text, Choice("Alice", "person")) == expected
+    assert blanked(text, BlankWord("Alice", "person")) == expected
 
 
 def test_a_noun_is_blank_whatever_its_case_and_ending():
     text = "Box on box; the BOX's lid, two boxes, a boxer."
-    assert blanked(text, Choice("box", "noun")) == "[MASK] on [MASK]; the [MASK]'s lid, two [MASK]es, a boxer."
+    assert blanked(text, BlankWord("box", "noun")) == "[MASK] on [MASK]; the [MASK]'s lid, two [MASK]es, a boxer."
 
 
 def test_marks_in_a_word_are_themselves():
-    assert blanked("O'Brien, OxBrien", Choice("O'Brien", "person")) == "[MASK], OxBrien"
+    assert blanked("O'Brien, OxBrien", BlankWord("O'Brien", "person")) == "[MASK], OxBrien"
 
 
 def test_a_title_names_the_word():
-    assert is_named("Alice's Adventures", Choice("Alice", "person"))
-    assert not is_named("Malice", Choice("Alice", "person"))
+    assert is_named("Alice's Adventures", BlankWord("Alice", "person"))
+    assert not is_named("Malice", BlankWord("Alice", "person"))
 
 
 # By a tagger ---------------------------------------------------------------------------------------------------------

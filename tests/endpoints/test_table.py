@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nonmember.endpoints.table import FILE, Row, opened
+from nonmember.endpoints.table import FILE, CompletionRow, opened
 
-ROW = Row("key", "{}", '{"choices": []}', "answered", "Emma", "stop", "lab", "", "2026-01-01", 12, 3, None)
+ROW = CompletionRow("key", "{}", '{"choices": []}', "answered", "Emma", "stop", "lab", "", "2026-01-01", 12, 3, None)
 
 
 def change(folder: Path, statement: str, *values: object) -> None:
@@ -31,7 +31,7 @@ def test_what_was_written_is_sound(tmp_path, cost):
         assert (table.identity, table.damaged) == (identity, set())
 
 
-@pytest.mark.parametrize("column", [name for name in Row.__dataclass_fields__ if name != "key"])
+@pytest.mark.parametrize("column", [name for name in CompletionRow.__dataclass_fields__ if name != "key"])
 def test_a_row_changed_on_the_disk_is_no_answer_and_makes_room_for_another(tmp_path, column):
     with opened(tmp_path) as table:
         table.add(ROW)
@@ -72,7 +72,7 @@ def test_damaged_findings_are_looked_for_anew(tmp_path):
 
 
 def test_tables_of_earlier_versions_are_read_and_grow(tmp_path):
-    old = ", ".join(name for name in Row.__dataclass_fields__)
+    old = ", ".join(name for name in CompletionRow.__dataclass_fields__)
     change(tmp_path, f"CREATE TABLE completions ({old}, PRIMARY KEY (key))")
     change(tmp_path, "CREATE TABLE findings (name TEXT PRIMARY KEY, value TEXT NOT NULL, date TEXT NOT NULL)")
     change(tmp_path, f"INSERT INTO completions VALUES ({', '.join('?' * 12)})", *vars(ROW).values())

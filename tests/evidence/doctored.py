@@ -39,7 +39,7 @@ from made_up_questions import (
 from nonmember.audits.keys import audit_keys
 from nonmember.corpora import Shuffled
 from nonmember.evidence.bundle import archived, as_json, as_table
-from nonmember.evidence.gathering import Choice, gather
+from nonmember.evidence.gathering import Included, gather
 from nonmember.evidence.seal import Seal, cell_of_seal, write_seal
 from nonmember.evidence.signing import Key
 from nonmember.methods import PairedT
@@ -83,8 +83,8 @@ def sealed() -> Files:
         seal.require(item, artifacts, audit_keys(item, artifacts), name)
         seal.leave(root / name, audit_keys(item, artifacts)["audit"])
         artifacts = audited(item, root / name, {"seal": seal.hash})
-        found.append(gather(item, artifacts, root / name, SECRET, Choice()))
-    return bundled(found, root / "bundle.zip", Choice())
+        found.append(gather(item, artifacts, root / name, SECRET, Included()))
+    return bundled(found, root / "bundle.zip", Included())
 
 
 @functools.cache

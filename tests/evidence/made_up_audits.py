@@ -24,7 +24,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.endpoints import Completion, Request
 from nonmember.evidence.bundle import write_bundle
-from nonmember.evidence.gathering import Choice, Gathered, gather
+from nonmember.evidence.gathering import Gathered, Included, gather
 from nonmember.evidence.signing import Key
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import Exposures
@@ -34,8 +34,8 @@ from nonmember.observations.scored import BehindAnother, contexts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics
 from nonmember.observations.weights import WeightChange
 from nonmember.records import Embeddings, TokenTable
+from nonmember.records.documents import OrderTable
 from nonmember.records.neighbours import text_of_neighbour
-from nonmember.records.orders import OrderTable
 from nonmember.reports.audit_page import write as pages
 from nonmember.scores import DocumentScores
 from nonmember.training import Trained
@@ -249,8 +249,8 @@ def audited(audit: Audit, folder: Path, keys: dict[str, str] | None = None) -> M
     return artifacts
 
 
-def gathered(audit: Audit, folder: Path, choice: Choice | None = None) -> Gathered:
-    return gather(audit, audited(audit, folder), folder, SECRET, choice or Choice(embeddings=True))
+def gathered(audit: Audit, folder: Path, choice: Included | None = None) -> Gathered:
+    return gather(audit, audited(audit, folder), folder, SECRET, choice or Included(embeddings=True))
 
 
 @functools.cache
@@ -261,7 +261,7 @@ def key() -> Key:
 
 
 def bundled(
-    audits: list[Gathered], path: Path, choice: Choice | None = None, *, page: bool = False
+    audits: list[Gathered], path: Path, choice: Included | None = None, *, page: bool = False
 ) -> dict[str, bytes]:
     """page: whether the page is made as well, for which the verifier looks at all of it once more."""
     from nonmember.evidence import page as module
@@ -270,7 +270,7 @@ def bundled(
     if not page:
         module.page_of = lambda *_: LEFT_OUT  # type: ignore[assignment]
     try:
-        return write_bundle(audits, choice or Choice(embeddings=True), key(), path)
+        return write_bundle(audits, choice or Included(embeddings=True), key(), path)
     finally:
         module.page_of = real
 

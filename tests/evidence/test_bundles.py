@@ -17,7 +17,7 @@ import tiny
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.evidence.bundle import contents
-from nonmember.evidence.gathering import Choice, KeptStore, gather
+from nonmember.evidence.gathering import Included, KeptStore, gather
 from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
 from nonmember.records import Corpus, Document
@@ -46,19 +46,19 @@ def test_token_statistics_tell_no_order_and_no_ids(tmp_path):
     artifacts = audited(audit(PRISM), tmp_path / "run")
     item, other = (
         gather(audit(PRISM), artifacts, tmp_path / "run", SECRET, choice)
-        for choice in (Choice(), Choice(token_ids=True))
+        for choice in (Included(), Included(token_ids=True))
     )
     for table in item.tokens.values():
         assert "token_id" not in table
         assert table["document"] == sorted(table["document"]), "by their commitments"
         assert all((values[:-1] <= values[1:]).all() for values in table["log_prob"])
     assert all("token_id" in table for table in other.tokens.values())
-    bundled([other], tmp_path / "bundle", Choice(token_ids=True))
+    bundled([other], tmp_path / "bundle", Included(token_ids=True))
     assert not checked(tmp_path / "bundle").failures, "scores do not hang on the order"
 
 
 def test_without_observations_the_verifier_says_that_scores_are_not_checked(tmp_path):
-    choice = Choice(observations=False)
+    choice = Included(observations=False)
     files = bundled([gathered(audit(PRISM), tmp_path / "run", choice)], tmp_path / "bundle", choice)
     assert not any(name.startswith("tokens/") for name in files)
     report = checked(tmp_path / "bundle")
@@ -214,7 +214,7 @@ def test_what_the_store_no_longer_has_is_named(tmp_path):
 def test_a_result_of_other_documents_is_refused(tmp_path):
     artifacts = audited(audit(PRISM), tmp_path / "run")
     with pytest.raises(ValueError, match="answers another question"):
-        gather(audit(PRISM, seed=6), artifacts, tmp_path / "run", SECRET, Choice())
+        gather(audit(PRISM, seed=6), artifacts, tmp_path / "run", SECRET, Included())
 
 
 def test_audits_of_different_seals_do_not_go_together(tmp_path):

@@ -17,7 +17,7 @@ from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
 from marks import slow, thinned
-from nonmember.evidence.gathering import Choice
+from nonmember.evidence.gathering import Included
 from nonmember.methods import Method
 from nonmember.scores import Score
 from nonmember_verify import cli
@@ -120,8 +120,8 @@ def test_every_check_holds(name, tmp_path):
 def test_scores_of_windows_are_recomputed_with_token_ids_and_those_beside_other_models_never(
     name, with_ids, kind, tmp_path
 ):
-    item = gathered(AUDITS[name], tmp_path / "run", Choice(token_ids=with_ids))
-    bundled([item], tmp_path / "bundle.zip", Choice(token_ids=with_ids))
+    item = gathered(AUDITS[name], tmp_path / "run", Included(token_ids=with_ids))
+    bundled([item], tmp_path / "bundle.zip", Included(token_ids=with_ids))
     report = checked(tmp_path / "bundle.zip")
     assert not report.failures, "\n".join(map(str, report.failures))
     assert kind in {line.kind for line in report.lines if line.what.startswith("scores")}

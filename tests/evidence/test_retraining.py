@@ -16,7 +16,7 @@ import tiny
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
-from nonmember.evidence.gathering import Choice, Gathered, gather
+from nonmember.evidence.gathering import Gathered, Included, gather
 from nonmember.evidence.repeating import observer, trainer
 from nonmember.methods import PairedT
 from nonmember.methods.prism.ladder import Ladder
@@ -46,12 +46,12 @@ def told(question: Audit, artifacts: Any, folder: Path) -> Gathered:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "write_page", lambda *_: folder)
         run_audit(question, artifacts, folder, audit_keys(question, artifacts))
-    return gather(question, artifacts, folder, SECRET, Choice())
+    return gather(question, artifacts, folder, SECRET, Included())
 
 
 def lines(one: Gathered, root: Path, path: Path, **given: Any) -> dict[str, Any]:
     """What is said of the reference."""
-    bundled([one], path, Choice())
+    bundled([one], path, Included())
     plain = {
         "documents": one.texts,
         "secret": SECRET,
@@ -152,7 +152,7 @@ def test_what_cannot_be_trained_again_is_said(world, tmp_path):
 @pytest.mark.slow
 def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, tmp_path):
     def observed(one: Gathered, **given: Any) -> dict[str, Any]:
-        bundled([one], tmp_path / "bundle", Choice())
+        bundled([one], tmp_path / "bundle", Included())
         plain = {
             "documents": one.texts,
             "secret": SECRET,

@@ -13,7 +13,7 @@ from scipy import stats
 
 import tiny
 from made_up_methods import CLOZE as METHOD
-from nonmember.corpora.names import Choice
+from nonmember.corpora.names import BlankWord
 from nonmember.endpoints import Request
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods import Roles
@@ -308,4 +308,4 @@ def test_the_words_are_the_choices_of_the_whole_corpus():
     requests = PROBE.ask(BOOKS[15], {}).requests
     assert len(requests) == 120
     assert {request.expected for request in requests} == set(NAMES)
-    assert all(Choice(request.expected, "person") for request in requests)
+    assert all(BlankWord(request.expected, "person") for request in requests)

@@ -19,8 +19,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl
-from nonmember.generated.answered import Answered
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.generated.rephrased import Answered, Rephrasings, Written
 from nonmember.methods import PacostQa, Roles, ScoredDocuments
 from nonmember.methods.pacost import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
 from nonmember.models import Pretrained

@@ -14,7 +14,7 @@ import made_up_methods
 import tiny
 from made_up_methods import PRISM_GATES
 from nonmember.audits.keys import audit_keys
-from nonmember.audits.preparing import UNMEASURED, Prepared, prepare
+from nonmember.audits.preparing import UNMEASURED, PreparedAudit, prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
@@ -178,7 +178,7 @@ def test_a_ladder_without_a_rate_that_holds_is_invalid(ask):
 
 @pytest.mark.parametrize("rates", [[], [0.0], [1e-3, 1e-3], [True]])
 def test_rates_that_are_none_are_refused(rates):
-    with pytest.raises(ValueError, match="different learning rates above 0"):
+    with pytest.raises(ValueError, match=r"ladder\.rates must be .* above 0"):
         Ladder(rates)
 
 
@@ -327,7 +327,7 @@ def test_a_small_delta_decides_nothing():
 def test_health_that_was_not_measured_is_no_verdict_of_non_membership():
     cleared = judged(documents(), replace(PRISM, gates=None))
     assert cleared.verdict == "evidence_of_non_membership"
-    paper = Prepared(replace(AUDIT, method=replace(PRISM, gates=None)))
+    paper = PreparedAudit(replace(AUDIT, method=replace(PRISM, gates=None)))
     assert paper.judged(cleared, {"ce_after": 1.0, "kl_after": 1.0}).verdict == cleared.verdict
     outcome = paper.judged(cleared, {})
     assert (outcome.verdict, outcome.warnings[0]) == ("invalid", UNMEASURED)

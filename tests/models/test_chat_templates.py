@@ -14,6 +14,7 @@ from nonmember.corpora.sources.conversations import Turn
 from nonmember.models.conversations import ChatTemplate, Refusal, Rendered, plainly
 from nonmember.models.encoding import encode_corpus, scored_tokens
 from nonmember.models.reading import conversations_read
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.documents import observe_gradients
 from nonmember.observations.passes.tokens import observe
 from nonmember.records import Corpus, Document, TokenTable
@@ -161,7 +162,7 @@ def masks(loaded: Any) -> dict[str, list[bool]]:
 
 def test_only_tokens_of_the_assistant_have_rows(loaded: Any, tmp_path: Path) -> None:
     ids = dict(zip(TALKS.doc_ids, encode_corpus(loaded, TALKS, None), strict=True))
-    observe(loaded.model, ids, tmp_path, tiny.compute().trainer, max_batch_tokens=200, scored=masks(loaded))
+    observe(loaded.model, ids, Reading(tmp_path, tiny.compute().trainer, 200), scored=masks(loaded))
     table = TokenTable.load(tmp_path / "part-0.parquet", TALKS.doc_ids)
     for index, expected in enumerate(by_hand(loaded).values()):
         np.testing.assert_allclose(table.log_prob[table.rows(index)], expected, atol=1e-5)
@@ -171,9 +172,7 @@ def test_gradients_are_of_what_the_assistant_says(loaded: Any, tmp_path: Path) -
     document = TALKS.documents[1]
     ids = loaded.tokenizer(document.text)["input_ids"]
     scored = masks(loaded)
-    observe_gradients(
-        loaded.model, {"t1": ids}, tmp_path, tiny.compute().trainer, description="gradients", scored=scored
-    )
+    observe_gradients(loaded.model, {"t1": ids}, Reading(tmp_path, tiny.compute().trainer, 1), scored=scored)
     log_probs = loaded.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
     at = [index for index in range(1, len(ids)) if scored["t1"][index]]
     loss = -torch.stack([log_probs[index - 1, ids[index]] for index in at]).mean()

@@ -240,7 +240,9 @@ def test_the_implementation_is_a_setting_and_part_of_the_key_where_it_is_not_the
     assert pretrained_identity(Pretrained(str(sound), attention="eager")) == plain | {"attention": "eager"}
     assert "attention" not in Pretrained("a").recipe()
     assert Pretrained("a.gguf", attention="eager").gguf == Gguf("a.gguf", attention="eager")
-    with pytest.raises(ValueError, match=f"attention must be one of {', '.join(ATTENTIONS)}; got 'owner/kernel'"):
+    with pytest.raises(
+        ValueError, match=f"attention of a model must be one of {', '.join(ATTENTIONS)}; got 'owner/kernel'"
+    ):
         Pretrained("a", attention="owner/kernel")
 
 

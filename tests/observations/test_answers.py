@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 import tiny
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe_answers
 from nonmember.records import TokenTable
 
@@ -17,16 +18,8 @@ one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 
 
 def asked(model, prompts, folder, make_trainer=one_process, max_batch_tokens=64):
-    counts = observe_answers(
-        model,
-        prompts,
-        ANSWERS,
-        folder,
-        make_trainer,
-        max_batch_tokens=max_batch_tokens,
-        block_bytes=4096,
-        description="asking",
-    )
+    reading = Reading(folder, make_trainer, max_batch_tokens, block_bytes=4096)
+    counts = observe_answers(model, prompts, ANSWERS, reading)
     return counts, TokenTable.load(sorted(folder.glob("part-*.parquet")), list(prompts))
 
 

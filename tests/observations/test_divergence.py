@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import tiny
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.documents import load_divergences, observe_divergence
 
 RNG = np.random.default_rng(3)
@@ -16,18 +17,8 @@ ALL = (slice(None), slice(None))
 
 
 def compared(folder, *, shared=ALL, max_batch_tokens=128, block_bytes=2**20):
-    model, other = tiny.model(1), tiny.model(2)
-    observe_divergence(
-        model,
-        other,
-        DOCUMENTS,
-        folder,
-        tiny.compute().trainer,
-        shared_ids=shared,
-        max_batch_tokens=max_batch_tokens,
-        block_bytes=block_bytes,
-        description="comparing",
-    )
+    reading = Reading(folder, tiny.compute().trainer, max_batch_tokens, block_bytes)
+    observe_divergence(tiny.model(1), tiny.model(2), DOCUMENTS, reading, shared_ids=shared)
     return load_divergences(sorted(folder.glob("part-*.parquet")), list(DOCUMENTS))
 
 
@@ -54,15 +45,6 @@ def test_only_what_both_vocabularies_have_is_compared(tmp_path):
 
 
 def test_a_model_does_not_diverge_from_itself(tmp_path):
-    observe_divergence(
-        tiny.model(1),
-        tiny.model(1),
-        DOCUMENTS,
-        tmp_path,
-        tiny.compute().trainer,
-        shared_ids=ALL,
-        max_batch_tokens=128,
-        block_bytes=2**20,
-        description="comparing",
-    )
+    reading = Reading(tmp_path, tiny.compute().trainer, 128)
+    observe_divergence(tiny.model(1), tiny.model(1), DOCUMENTS, reading, shared_ids=ALL)
     assert np.nanmax(np.abs(load_divergences([tmp_path / "part-0.parquet"], list(DOCUMENTS)).values)) < 1e-6

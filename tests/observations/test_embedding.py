@@ -12,10 +12,11 @@ import torch
 
 import tiny
 from nonmember.observations import Embedded
+from nonmember.observations.base import Reading
 from nonmember.observations.passes import tokens
 from nonmember.observations.passes.documents import embed
 from nonmember.records import Embeddings
-from nonmember.records.embeddings import NO_EMBEDDING, ZERO_EMBEDDING
+from nonmember.records.documents import NO_EMBEDDING, ZERO_EMBEDDING
 from nonmember.training.adapters import add_adapter
 from nonmember.training.recipes import AdapterTuning, Lora
 
@@ -25,16 +26,8 @@ two_processes = functools.partial(lightning.Trainer, accelerator="cpu", devices=
 
 
 def embedded(model, documents, folder, make_trainer=one_process, *, layer=-1, dropout_seed=None, max_batch_tokens=64):
-    counts = embed(
-        model,
-        documents,
-        folder,
-        make_trainer,
-        layer=layer,
-        dropout_seed=dropout_seed,
-        max_batch_tokens=max_batch_tokens,
-        description="embedding",
-    )
+    reading = Reading(folder, make_trainer, max_batch_tokens)
+    counts = embed(model, documents, reading, layer=layer, dropout_seed=dropout_seed)
     return counts, Embeddings.load(sorted(folder.glob("part-*.parquet")), list(documents))
 
 

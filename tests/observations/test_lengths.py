@@ -24,10 +24,11 @@ from nonmember.models.lengths import Lengths, key_of, lengths_of
 from nonmember.models.loading import LoadedModel, save, train_tokenizer
 from nonmember.models.probing import probe
 from nonmember.models.reading import position_limit
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence, observe_gradients
-from nonmember.observations.passes.orders import Shard, observe_orders
+from nonmember.observations.passes.orders import OrderedShard, observe_orders
 from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers
-from nonmember.observations.passes.writing import write_texts
+from nonmember.observations.passes.writing import Writing, write_texts
 from nonmember.records import Corpus, Embeddings, GradientNorms, OrderTable, TokenTable
 from nonmember.runtime.compute import MIB
 from nonmember.training.batches import StepLoader
@@ -100,6 +101,10 @@ def alone(model, ids, **options):
     return copy.deepcopy(model)(input_ids=torch.tensor([ids]), **options)
 
 
+def reading(folder) -> Reading:
+    return Reading(folder, one_process, 1000, MIB)
+
+
 def log_probs_alone(model, ids) -> torch.Tensor:
     log_probs_TV = alone(model, ids).logits[0, :-1].log_softmax(-1)
     return log_probs_TV.gather(1, torch.tensor(ids)[1:, None])[:, 0]
@@ -108,7 +113,7 @@ def log_probs_alone(model, ids) -> torch.Tensor:
 @pytest.mark.slow
 def test_tokens(model, tmp_path):
     fresh = copy.deepcopy(model)
-    observe(model, DOCUMENTS, tmp_path, one_process, max_batch_tokens=1000)
+    observe(model, DOCUMENTS, reading(tmp_path))
     table = TokenTable.load(sorted(tmp_path.glob("*.parquet")), list(DOCUMENTS))
     for index, ids in enumerate(DOCUMENTS.values()):
         np.testing.assert_allclose(table.log_prob[table.rows(index)], log_probs_alone(fresh, ids), atol=2e-5)
@@ -117,14 +122,12 @@ def test_tokens(model, tmp_path):
 @pytest.mark.slow
 def test_embeddings_and_gradients(model, tmp_path):
     fresh = copy.deepcopy(model)
-    embed(
-        model, DOCUMENTS, tmp_path / "e", one_process, layer=1, dropout_seed=None, max_batch_tokens=1000, description=""
-    )
+    embed(model, DOCUMENTS, reading(tmp_path / "e"), layer=1, dropout_seed=None)
     found = Embeddings.load(sorted((tmp_path / "e").glob("*.parquet")), list(DOCUMENTS))
     expected = [alone(fresh, ids, output_hidden_states=True).hidden_states[1][0, -1] for ids in DOCUMENTS.values()]
     np.testing.assert_allclose(found.values, nn.functional.normalize(torch.stack(expected)), atol=1e-5)
 
-    observe_gradients(model, DOCUMENTS, tmp_path / "g", one_process, description="")
+    observe_gradients(model, DOCUMENTS, reading(tmp_path / "g"))
     norms = GradientNorms.load(sorted((tmp_path / "g").glob("*.parquet")), list(DOCUMENTS))
     for index, ids in enumerate(DOCUMENTS.values()):
         item = copy.deepcopy(fresh)
@@ -138,17 +141,8 @@ def test_embeddings_and_gradients(model, tmp_path):
 def test_divergences_where_either_model_is_such_a_one(model, tmp_path):
     fresh, other = copy.deepcopy(model), tiny.model(1, VOCAB).eval()
     for index, (ours, theirs) in enumerate([(model, other), (other, model)]):
-        observe_divergence(
-            ours,
-            theirs,
-            DOCUMENTS,
-            tmp_path / str(index),
-            one_process,
-            shared_ids=(slice(None), slice(None)),
-            max_batch_tokens=1000,
-            block_bytes=MIB,
-            description="",
-        )
+        both = (slice(None), slice(None))
+        observe_divergence(ours, theirs, DOCUMENTS, reading(tmp_path / str(index)), shared_ids=both)
         found = load_divergences(sorted((tmp_path / str(index)).glob("*.parquet")), list(DOCUMENTS))
         for value, ids in zip(found.values, DOCUMENTS.values(), strict=True):
             p, q = (
@@ -160,9 +154,7 @@ def test_divergences_where_either_model_is_such_a_one(model, tmp_path):
 @pytest.mark.slow
 def test_answers(model, tmp_path):
     fresh = copy.deepcopy(model)
-    observe_answers(
-        model, DOCUMENTS, [7, 9], tmp_path, one_process, max_batch_tokens=1000, block_bytes=MIB, description=""
-    )
+    observe_answers(model, DOCUMENTS, [7, 9], reading(tmp_path))
     table = TokenTable.load(sorted(tmp_path.glob("*.parquet")), list(DOCUMENTS))
     for index, ids in enumerate(DOCUMENTS.values()):
         expected = alone(fresh, ids).logits[0, -1].log_softmax(-1)[[7, 9]]
@@ -173,20 +165,10 @@ def test_answers(model, tmp_path):
 def test_orders(model, tmp_path):
     fresh = copy.deepcopy(model)
     shards = {
-        name: Shard([ids], Orders(np.zeros((1, 1), np.int32), np.ones(1, np.int32))) for name, ids in DOCUMENTS.items()
+        name: OrderedShard([ids], Orders(np.zeros((1, 1), np.int32), np.ones(1, np.int32)))
+        for name, ids in DOCUMENTS.items()
     }
-    observe_orders(
-        model,
-        shards,
-        [],
-        tmp_path,
-        one_process,
-        window=100,
-        stride=50,
-        max_batch_tokens=1000,
-        block_bytes=MIB,
-        description="",
-    )
+    observe_orders(model, shards, [], reading(tmp_path), window=100, stride=50)
     table = OrderTable.load(sorted(tmp_path.glob("*.parquet")), tuple(DOCUMENTS))
     for index, ids in enumerate(DOCUMENTS.values()):  # the last token is not read
         log_probs_TV = alone(fresh, ids[:-1]).logits[0].log_softmax(-1)
@@ -205,16 +187,7 @@ def test_what_is_written(model, tokenizer, tmp_path):
     fresh = copy.deepcopy(model)
     prompts = {f"d{n}": ids_of(n, n) for n in (5, 24, SWITCH - 4, SWITCH - 2, SWITCH + 5, 50)}
     together = write_texts(
-        model,
-        tokenizer,
-        prompts,
-        tmp_path,
-        one_process,
-        temperature=0.0,
-        max_new_tokens=8,
-        seed=0,
-        cache_bytes=2**30,
-        description="",
+        model, tokenizer, prompts, tmp_path, one_process, Writing(0.0, 8, 2**30), seed=0, description=""
     )
     for name, ids in prompts.items():
         written = copy.deepcopy(fresh).generate(

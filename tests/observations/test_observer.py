@@ -12,6 +12,7 @@ import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import length_buckets, observe, share_of_rank
 from nonmember.observations.passes.vocabulary import token_statistics
 from nonmember.records import TOKEN_SCHEMA, TokenTable
@@ -43,8 +44,8 @@ def corpus():
     return {f"doc {i}": generator.integers(VOCAB, size=n).tolist() for i, n in enumerate(lengths)}
 
 
-def observed(model, corpus, out_dir, make_trainer=make_trainer, max_batch_tokens=100, **options):
-    counts = observe(model, corpus, out_dir, make_trainer, max_batch_tokens=max_batch_tokens, **options)
+def observed(model, corpus, out_dir, make_trainer=make_trainer, max_batch_tokens=100, **settings):
+    counts = observe(model, corpus, Reading(out_dir, make_trainer, max_batch_tokens, **settings))
     return counts, TokenTable.load(sorted(out_dir.glob("part-*.parquet")), list(corpus))
 
 

@@ -11,7 +11,8 @@ import torch
 
 import tiny
 from nonmember.corpora.transforms.ordered import Orders, random_orders
-from nonmember.observations.passes.orders import Shard, observe_orders, plan_windows
+from nonmember.observations.base import Reading
+from nonmember.observations.passes.orders import OrderedShard, observe_orders, plan_windows
 from nonmember.records import Document, OrderTable
 
 VOCAB = 60
@@ -23,32 +24,22 @@ def model():
     return tiny.model(0)  # reads 128 tokens at most
 
 
-def shards_of(sizes=(3, 4, 2), *, seed=0, num_orders=5, lengths=(3, 20)) -> dict[str, Shard]:
+def shards_of(sizes=(3, 4, 2), *, seed=0, num_orders=5, lengths=(3, 20)) -> dict[str, OrderedShard]:
     shards = {}
     for number, size in enumerate(sizes):
         ids = tiny.sequences_of_ids(size, seed=seed + number, lengths=lengths)
         documents = [Document(str(index), f"{number}/{index}") for index in range(size)]
-        shards[f"shard-{number}"] = Shard(ids, random_orders(documents, num_orders, seed))
+        shards[f"shard-{number}"] = OrderedShard(ids, random_orders(documents, num_orders, seed))
     return shards
 
 
 def observed(model, shards, folder, *, front=(), window=64, stride=32, max_batch_tokens=200, make_trainer=one_process):
-    counts = observe_orders(
-        model,
-        shards,
-        front,
-        folder,
-        make_trainer,
-        window=window,
-        stride=stride,
-        max_batch_tokens=max_batch_tokens,
-        block_bytes=8192,
-        description="reordering",
-    )
+    reading = Reading(folder, make_trainer, max_batch_tokens, block_bytes=8192)
+    counts = observe_orders(model, shards, front, reading, window=window, stride=stride)
     return counts, OrderTable.load(sorted(folder.glob("part-*.parquet")), list(shards))
 
 
-def in_order(shard: Shard, order, front=()) -> list[int]:
+def in_order(shard: OrderedShard, order, front=()) -> list[int]:
     return [*front, *(token for example in order for token in shard.examples[example])]
 
 
@@ -71,7 +62,7 @@ def in_windows(model, ids: list[int], window: int, stride: int) -> float:
     return total
 
 
-def expected(shard: Shard, likelihood, front=()) -> tuple[float, float]:
+def expected(shard: OrderedShard, likelihood, front=()) -> tuple[float, float]:
     """Own order, and mean over the draws."""
     values = [likelihood(in_order(shard, order, front)) for order in shard.orders.indices_KE]
     return values[0], float(np.average(values, weights=shard.orders.draws_K))
@@ -145,7 +136,7 @@ def test_twice_the_same(model, tmp_path):
 
 def test_an_order_drawn_often_is_read_once_and_counts_often(model, tmp_path):
     """Two examples have two orders, however many are drawn."""
-    shard = Shard(tiny.sequences_of_ids(2), Orders(np.array([[0, 1], [1, 0]]), np.array([3, 1])))
+    shard = OrderedShard(tiny.sequences_of_ids(2), Orders(np.array([[0, 1], [1, 0]]), np.array([3, 1])))
     counts, table = observed(model, {"s": shard}, tmp_path)
     own, other = (float(log_probs(model, in_order(shard, order)).sum()) for order in ([0, 1], [1, 0]))
     assert counts.num_orders == 2
@@ -157,7 +148,7 @@ def test_refusals(model, tmp_path):
     shards = shards_of()
     with pytest.raises(ValueError, match="window has 129 tokens, and the model reads at most 128"):
         observed(model, shards, tmp_path, window=129)
-    wrong = {"s": Shard([[1, 2], [VOCAB, 3]], random_orders([Document("a", "a"), Document("b", "b")], 1, 0))}
+    wrong = {"s": OrderedShard([[1, 2], [VOCAB, 3]], random_orders([Document("a", "a"), Document("b", "b")], 1, 0))}
     with pytest.raises(ValueError, match=f"'s' has token ids from 1 to {VOCAB}"):
         observed(model, wrong, tmp_path)
     stopped = functools.partial(one_process, limit_predict_batches=1)

@@ -15,7 +15,7 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaFo
 import tiny
 from nonmember.models.loading import train_tokenizer
 from nonmember.observations.passes import writing
-from nonmember.observations.passes.writing import SeededDraws, write_texts
+from nonmember.observations.passes.writing import SeededDraws, Writing, write_texts
 
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 
@@ -37,8 +37,9 @@ def prompts(tokenizer):
 
 def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes):
     folder.mkdir(exist_ok=True)
-    settings = {"temperature": 1.0, "max_new_tokens": 12, "seed": 1, "cache_bytes": 2**20} | changes
-    return write_texts(model, tokenizer, prompts, folder, make_trainer, description="writing", **settings)
+    settings = {"temperature": 1.0, "max_new_tokens": 12, "cache_bytes": 2**20} | changes
+    seed, writing = settings.pop("seed", 1), Writing(**settings)
+    return write_texts(model, tokenizer, prompts, folder, make_trainer, writing, seed=seed, description="writing")
 
 
 @pytest.mark.slow
@@ -113,7 +114,7 @@ def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, cap
     whole = "".join(writing.line_of(part, each) for each in values).encode()
     part.write_bytes(whole)
     assert list(writing.read_part(part)) == ["a", "b", "c"]
-    assert writing.read_part(part)["b"] == writing.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
+    assert writing.read_part(part)["b"] == writing.WrittenText("two\r\u2028", False, 4, ((("x", -0.5),),))
     start, end = whole.index(b"\n") + 1, whole.rindex(b"\n", 0, -1)
     for index in range(start, end):
         damaged = bytearray(whole)

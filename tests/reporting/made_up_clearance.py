@@ -8,7 +8,7 @@ from typing import Any
 
 import made_up
 
-from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_margin, role_of
+from nonmember.methods.clearance.clearance import Clearance, _curve_details, _margin_details, role_of
 from nonmember.records.exposure import Exposure
 from nonmember.results.result import AuditResult
 from nonmember.stats.detection import detection_curve
@@ -80,7 +80,7 @@ def clearance(
         "excluded_reading": exclude.label,
         "margin": limit,
         "p_value_beyond_margin": p / 2,
-        "margins": {name: _told_margin(bound) for name, bound in margins.items()},
+        "margins": {name: _margin_details(bound) for name, bound in margins.items()},
         "prism": {"statistic": delta, "p_value": prism_p},
         "deltas_by_seed": [delta - 0.01, delta + 0.01],
         "standard_error": 0.03,
@@ -89,7 +89,7 @@ def clearance(
         "heldout_delta": None,
         "gates": told,
         "shams": {"sham_unrelated": sham, "sham_noise": sham},
-        "detection": _told_curve(curve),
+        "detection": _curve_details(curve),
     }
     values = {
         "method": Clearance.name,

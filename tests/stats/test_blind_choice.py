@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonmember.stats.blind import blind_guesses, picks
+from nonmember.stats.letter_choice import blind_guesses, picks
 
 
 def test_each_rule_by_hand():

@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 from nonmember.stats.dose_curve import Between, Control, dose_curve
-from nonmember.stats.planning import DosePilot, least_excluded, power_by_dose, scale_by_documents
+from nonmember.stats.dose_planning import DosePilot, least_excluded, power_by_dose, scale_by_documents
 
 READINGS = [(0, 0), (0, 0), (0, 4), (0, 12), (1, 0), (1, 4), (2, 1), (2, 8), (4, 0), (4, 2), (8, 1), (8, 0), (12, 0)]
 COVARIANCE = 0.3**2 * np.array([[1.0, 0.3], [0.3, 2.0]])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonmember.stats.letter_choice import NONE, Choices, calibration_offsets, largest, unit_numbers
+from nonmember.stats._arrays import numbered
+from nonmember.stats.letter_choice import NONE, Choices, calibration_offsets, largest
 
 A, B, C, D = range(4)
 
@@ -74,4 +75,4 @@ def test_a_model_that_answers_no_letter_at_all():
 
 
 def test_units_are_numbered_as_they_come():
-    assert unit_numbers(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
+    assert numbered(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]

@@ -14,7 +14,7 @@ import tiny
 from nonmember.config.compose import composed
 from nonmember.config.runs import logging_of
 from nonmember.tracking.trackers import CsvLogging, LightningLogging, Loggings, NoTracker, RunInfo, Trackers
-from nonmember.training.run import train
+from nonmember.training.run import TrainingRun, train
 
 
 def info(folder: Path, run_id: str = "an-id") -> RunInfo:
@@ -29,8 +29,7 @@ def trained(folder: Path, compute, loggers):
     folder.mkdir()
     model, documents = tiny.model(1), tiny.sequences_of_ids(18, seed=3, vocab_size=60)
     recipe = tiny.pretraining(batch_size=4, epochs=1)
-    what = {"seed": 7, "end_of_text": 0, "teacher": None, "folder": folder, "description": "a training"}
-    facts = train(model, documents, recipe, compute=compute, loggers=loggers, **what)
+    facts = train(model, documents, recipe, TrainingRun(7, folder, compute, loggers), end_of_text=0)
     assert facts["num_steps"] == 2
     return tiny.weights(model)
 

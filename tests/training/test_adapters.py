@@ -30,7 +30,7 @@ from nonmember.training.adapters import add_adapter, load_adapter, save_adapter,
 from nonmember.training.batches import plan_steps
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora
-from nonmember.training.run import tune
+from nonmember.training.run import TrainingRun, tune
 
 VOCAB = 60
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
@@ -70,16 +70,7 @@ def tuned(recipe, folder, *further, base=None, documents=DOCUMENTS, **changes):
         return make_trainer(**arguments | {"callbacks": [*arguments["callbacks"], *further]})
 
     changes = {"micro_batch_size": 2, "make_trainer": make_trainer_with_further} | changes
-    model, facts = tune(
-        base,
-        documents,
-        recipe,
-        seed=7,
-        folder=folder,
-        compute=tiny.compute(**changes),
-        loggers=[],
-        description="tuning",
-    )
+    model, facts = tune(base, documents, recipe, TrainingRun(7, folder, tiny.compute(**changes)))
     return model, facts, base
 
 
@@ -385,7 +376,7 @@ def test_fewer_bits_need_a_gpu(tmp_path, monkeypatch, quantization):
     tiny.model(1).save_pretrained(tmp_path / "folder")
     with pytest.raises(ValueError, match=f"loaded in {quantization}, which needs a CUDA GPU and the package bits"):
         tiny.builder(tmp_path).get(Pretrained(str(tmp_path / "folder"), quantization=quantization))
-    with pytest.raises(ValueError, match="quantization must be one of none, 8bit, 4bit"):
+    with pytest.raises(ValueError, match="quantization of a model must be one of none, 8bit, 4bit"):
         Pretrained("owner/name", quantization="2bit")
 
 

@@ -18,7 +18,7 @@ from nonmember.training import modules
 from nonmember.training.losses import cross_entropy_terms, distillation_terms, weighted_sum
 from nonmember.training.modules import DistilledReferenceModule, TeacherFeatures
 from nonmember.training.recipes import Distillation, GradientAscent
-from nonmember.training.run import Teacher, train
+from nonmember.training.run import Teacher, TrainingRun, train
 
 TEACHER, STUDENT, TRUE_ID = [2.0, 1.0, 0.0], [1.0, 1.0, 1.5], 0
 ALL = (slice(3), slice(3))
@@ -325,18 +325,9 @@ def test_training_ends_with_the_weights_of_autograd(recipe, tmp_path, monkeypatc
         monkeypatch.setattr(modules, "MOST_BYTES", most_bytes)
         student, teacher, read = tiny.model(1), tiny.model(2), []
         teacher.gpt_neox.register_forward_pre_hook(lambda *_, read=read, **__: read.append(1))
-        facts = train(
-            student,
-            documents,
-            recipe,
-            seed=7,
-            end_of_text=0,
-            teacher=Teacher(teacher, (slice(60), slice(60))),
-            folder=tmp_path / how.__name__,
-            compute=tiny.compute(micro_batch_size=2, logits_budget_mib=1),
-            loggers=[],
-            description="training",
-        )
+        run = TrainingRun(7, tmp_path / how.__name__, tiny.compute(micro_batch_size=2, logits_budget_mib=1))
+        both = Teacher(teacher, (slice(60), slice(60)))
+        facts = train(student, documents, recipe, run, end_of_text=0, teacher=both)
         found.append((tiny.weights(student), facts, len(read)))
     (ours, facts, reads), (expected, facts_of_autograd, reads_of_autograd) = found
     tiny.assert_equal_weights(ours, expected)

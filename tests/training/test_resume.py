@@ -22,7 +22,7 @@ from marks import slow
 from nonmember.runtime.interruption import Interrupted, interruptible, interruption_of
 from nonmember.training import resume
 from nonmember.training.resume import ResumePoints
-from nonmember.training.run import Teacher, train
+from nonmember.training.run import Teacher, TrainingRun, train
 
 VOCAB, END = 60, 0
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
@@ -86,18 +86,9 @@ def trained(recipe, folder: Path, *further: lightning.Callback, **changes):
         return make_trainer(**arguments)
 
     changes = {"micro_batch_size": 2, "checkpoint_seconds": 0.0 if further else 1e9} | changes
-    facts = train(
-        student,
-        DOCUMENTS,
-        recipe,
-        seed=7,
-        end_of_text=END,
-        teacher=Teacher(teacher, (slice(VOCAB), slice(VOCAB))),
-        folder=folder,
-        compute=tiny.compute(make_trainer=make_trainer_with_further, **changes),
-        loggers=[],
-        description="training",
-    )
+    run = TrainingRun(7, folder, tiny.compute(make_trainer=make_trainer_with_further, **changes))
+    shared = Teacher(teacher, (slice(VOCAB), slice(VOCAB)))
+    facts = train(student, DOCUMENTS, recipe, run, end_of_text=END, teacher=shared)
     return tiny.weights(student), facts, student, teacher
 
 

@@ -20,7 +20,7 @@ from nonmember.training import run
 from nonmember.training.batches import packed_sequences, plan_steps
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import GradientAscent, Optimization
-from nonmember.training.run import Teacher, train
+from nonmember.training.run import Teacher, TrainingRun, train
 
 VOCAB, END, SEED = 60, 0, 7
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
@@ -31,18 +31,8 @@ RECIPE = {"epsilon": 1e-3, "weight_decay": 0.1, "batch_size": 4, "epochs": 2, "g
 
 def trained(recipe, folder, *, documents=DOCUMENTS, teacher=None, base=None, loggers=(), **compute):
     student = base or tiny.model(1, VOCAB)
-    facts = train(
-        student,
-        documents,
-        recipe,
-        seed=SEED,
-        end_of_text=END,
-        teacher=teacher,
-        folder=folder,
-        compute=tiny.compute(**compute),
-        loggers=loggers,
-        description="training",
-    )
+    run = TrainingRun(SEED, folder, tiny.compute(**compute), loggers)
+    facts = train(student, documents, recipe, run, end_of_text=END, teacher=teacher)
     return student, facts
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nonmember.artifacts.memory import Memory
 from nonmember.artifacts.spec import Spec
 from nonmember.artifacts.store import Entry, Store, canonical_json
+from nonmember.runtime.compute import Compute
 
 if TYPE_CHECKING:
-    from nonmember.runtime.compute import Compute
     from nonmember.tracking.trackers import Tracker
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class Builder:
                 return True
         return any(self._is_made_elsewhere(parent) for parent in spec.parents())
 
-    def call(self, spec: Spec[Any], role: str) -> None:
+    def set_role(self, spec: Spec[Any], role: str) -> None:
         """Name a model's role in the audit, for the curves of its training."""
         self._roles[self._name(spec)] = role
 

@@ -12,34 +12,34 @@ from nonmember.artifacts.keeping import Kept, damage
 README = "README.md"
 
 
-def export(one: Kept, to: Path) -> Path:
+def export(entry: Kept, to: Path) -> Path:
     """A new folder with the model's files and README.md. Raises ValueError where it exists or the entry is damaged."""
     if to.exists():
         raise ValueError(f"{to} already exists; name a new folder.")
-    if (wrong := damage(one)) is not None:
+    if (wrong := damage(entry)) is not None:
         raise ValueError(wrong)
     beside = to.with_name(f".{to.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     try:
-        for name in one.sidecar["files"]:
+        for name in entry.sidecar["files"]:
             (beside / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(one.path / name, beside / name)
-        (beside / README).write_text(card(one), encoding="utf-8")
+            shutil.copyfile(entry.path / name, beside / name)
+        (beside / README).write_text(card(entry), encoding="utf-8")
         beside.rename(to)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return to
 
 
-def is_adapter(one: Kept) -> bool:
-    return any(Path(name).name == "adapter_config.json" for name in one.sidecar["files"])
+def is_adapter(entry: Kept) -> bool:
+    return any(Path(name).name == "adapter_config.json" for name in entry.sidecar["files"])
 
 
-def card(one: Kept) -> str:
+def card(entry: Kept) -> str:
     """A model card from the recipe: Markdown behind YAML, as model hubs read it."""
-    facts, key = one.sidecar["facts"], one.sidecar["key"]
-    adapter = is_adapter(one)
-    label = facts.get("label", one.label)
+    facts, key = entry.sidecar["facts"], entry.sidecar["key"]
+    adapter = is_adapter(entry)
+    label = facts.get("label", entry.label)
     lines = ["---", f"library_name: {'peft' if adapter else 'transformers'}", "pipeline_tag: text-generation"]
     lines += ["tags: [nonmember]", "---", "", f"# {label}", ""]
     lines += ["Made by `nonmember` to test what can be learned about a model's training data; for no other use.", ""]
@@ -53,8 +53,8 @@ def card(one: Kept) -> str:
         lines += [f"{number}. {step}" for number, step in enumerate(_steps(key["teacher"]), start=1)]
     lines += ["", "A corpus is named by the hash of its documents, which are not part of this folder.", ""]
     lines += ["## Facts of the last step", "", *(f"- {name}: {value}" for name, value in sorted(facts.items()))]
-    lines += ["", "## Identity", "", f"- key: `{one.hash}`, the hash of all above", "- files (sha256):"]
-    lines += [f"  - `{name}`: `{digest}`" for name, digest in sorted(one.sidecar["files"].items())]
+    lines += ["", "## Identity", "", f"- key: `{entry.hash}`, the hash of all above", "- files (sha256):"]
+    lines += [f"  - `{name}`: `{digest}`" for name, digest in sorted(entry.sidecar["files"].items())]
     return "\n".join(lines) + "\n"
 
 

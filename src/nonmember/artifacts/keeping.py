@@ -109,12 +109,12 @@ def users_of(kept: Iterable[Kept], results: Mapping[str, Mapping[str, str]]) -> 
     return users
 
 
-def _observes(one: Kept, hashes: set[str], known: set[str]) -> bool:
+def _observes(entry: Kept, hashes: set[str], known: set[str]) -> bool:
     """Whether it is what one of the models says of documents of the result; or of documents of which no result tells,
     such as third texts of gates."""
-    key = one.sidecar["key"]
+    key = entry.sidecar["key"]
     models = {key_hash(part) for part in key.values() if isinstance(part, Mapping)}
-    if one.kind != "observations" or not models & hashes:
+    if entry.kind != "observations" or not models & hashes:
         return False
     corpus = key.get("corpus")
     names = {corpus, key_hash({"fingerprint": corpus})} if isinstance(corpus, str) else set()
@@ -134,12 +134,12 @@ def _mappings_in(value: Any) -> Iterator[Mapping[str, Any]]:
 # Verifying -----------------------------------------------------------------------------------------------------------
 
 
-def damage(one: Kept) -> str | None:
+def damage(entry: Kept) -> str | None:
     """What is wrong with an entry, in a sentence; None where every hash is right."""
     try:
-        found = Store(one.path.parents[1]).find(one.kind, one.label, one.sidecar["key"])
-        if found is None or found.path != one.path:
-            return f"{one.path} is not what its name says: its key belongs to another entry."
+        found = Store(entry.path.parents[1]).find(entry.kind, entry.label, entry.sidecar["key"])
+        if found is None or found.path != entry.path:
+            return f"{entry.path} is not what its name says: its key belongs to another entry."
     except (ValueError, OSError) as error:
         return str(error)
     return None
@@ -221,33 +221,33 @@ def require_apart(source: Path, target: Path) -> None:
         raise ValueError(f"A store cannot be inside another; {inner} is inside {outer}. Name a folder outside it.")
 
 
-def _merge_one(one: Kept, target: Path, record: Merged) -> None:
-    folder = target / one.kind
+def _merge_one(entry: Kept, target: Path, record: Merged) -> None:
+    folder = target / entry.kind
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(target, one.kind, one.hash):
-        if found := Store(target).find(one.kind, one.label, one.sidecar["key"]):
+    with _alone(target, entry.kind, entry.hash):
+        if found := Store(target).find(entry.kind, entry.label, entry.sidecar["key"]):
             there = Kept(found.path)
-            if there.content == one.content:
-                record.there.append(one.path)
+            if there.content == entry.content:
+                record.there.append(entry.path)
             else:
-                record.conflicts.append(_conflict(one.path, there.path))
+                record.conflicts.append(_conflict(entry.path, there.path))
             return
-        beside = folder / f"{MERGING}{one.hash}"
+        beside = folder / f"{MERGING}{entry.hash}"
         shutil.rmtree(beside, ignore_errors=True)
         try:
-            _copy(one, beside)
-            os.replace(beside, folder / one.path.name)
+            _copy(entry, beside)
+            os.replace(beside, folder / entry.path.name)
         except OSError as error:
             shutil.rmtree(beside, ignore_errors=True)
             raise OSError(error.errno, error.strerror, str(beside)) from error
-        record.copied.append(one.path)
+        record.copied.append(entry.path)
 
 
-def _copy(one: Kept, to: Path) -> None:
+def _copy(entry: Kept, to: Path) -> None:
     """Only what the entry consists of; the sidecar last. Raises OSError where the disk holds something else then."""
-    for name, expected in {**one.sidecar["files"], SIDECAR: file_hash(one.path / SIDECAR)}.items():
+    for name, expected in {**entry.sidecar["files"], SIDECAR: file_hash(entry.path / SIDECAR)}.items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(one.path / name, to / name)
+        shutil.copy2(entry.path / name, to / name)
         with (to / name).open("rb+") as stream:
             os.fsync(stream.fileno())
         if file_hash(to / name) != expected:
@@ -270,8 +270,8 @@ def _merge_answers(path: Path, to: Path, record: Merged) -> None:
         record.conflicts.append(_conflict(path, to))
 
 
-def _conflict(one: Path, other: Path) -> str:
-    return f"{one} and {other} have the same key and other content."
+def _conflict(entry: Path, other: Path) -> str:
+    return f"{entry} and {other} have the same key and other content."
 
 
 def size_of(folder: Path) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from nonmember.artifacts.store import Entry
+
 if TYPE_CHECKING:
     from nonmember.artifacts.builder import Builder
-    from nonmember.artifacts.store import Entry
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Part:
+class JoinedPart:
     """method: its name.   models, tokens, requests: what it costs.   cell: its audit; None: it cannot be put, and
     `reason` says why.   compares: whether it compares single texts of the set with held-out ones."""
 
@@ -50,12 +50,12 @@ class Part:
 class Done:
     """A part with its result, or why it has none."""
 
-    part: Part
+    part: JoinedPart
     result: AuditResult | None
     reason: str = ""
 
 
-def run_joined(cell: Cell, parts: Sequence[Part], builder: Builder) -> AuditResult:
+def run_joined(cell: Cell, parts: Sequence[JoinedPart], builder: Builder) -> AuditResult:
     """Run the parts, each in a folder of its own, and leave the joined result in the cell's folder.
 
     A part that cannot be put, or exceeds what is left of the budget, is left out and said. Raises ValueError where no
@@ -76,7 +76,7 @@ def run_joined(cell: Cell, parts: Sequence[Part], builder: Builder) -> AuditResu
     return result
 
 
-def _run(parts: Sequence[Part], method: Auto, builder: Builder) -> Iterator[Done]:
+def _run(parts: Sequence[JoinedPart], method: Auto, builder: Builder) -> Iterator[Done]:
     models, tokens, requests = 0, 0, 0
     told_apart = ""
     for part in parts:
@@ -100,7 +100,7 @@ def _run(parts: Sequence[Part], method: Auto, builder: Builder) -> Iterator[Done
         yield Done(part, result)
 
 
-def foreseen(parts: Sequence[Part], method: Method) -> list[tuple[Part, str]]:
+def foreseen(parts: Sequence[JoinedPart], method: Method) -> list[tuple[JoinedPart, str]]:
     """Each part and why it will be left out, as far as that is known before any is run; empty: it is to be run."""
     assert isinstance(method, Auto)
     models, tokens, requests, left_out = 0, 0, 0, []

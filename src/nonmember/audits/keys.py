@@ -13,6 +13,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.methods import Method
 from nonmember.models import ModelSpec
+from nonmember.models.tokenizing import read_around
 from nonmember.observations import Scored
 from nonmember.records.groups import SUSPECT
 
@@ -57,7 +58,6 @@ def sources(audit: Audit, builder: Builder) -> dict[str, str]:
 
 def tokens_read(models: Mapping[str, ModelSpec | None], builder: Builder) -> dict[str, dict[str, str | None]]:
     """For the result: what the tokenizer of each role's model puts around a text. Those with weights alone tell."""
-    from nonmember.models.tokenizing import read_around
 
     def read(model: ModelSpec) -> dict[str, str | None]:
         while (before := model.continued_from()) is not None:  # its tokenizer is theirs

@@ -44,7 +44,7 @@ def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
     results: dict[str, Measured] = {}
     capability: dict[str, dict[str, float]] = {}
     for measurement in reversed(list(group.measured.values())):  # a model of several roles is trained in its first
-        builder.call(measurement.model, measurement.role)
+        builder.set_role(measurement.model, measurement.role)
     models = [measurement.model for measurement in group.measured.values()]
     builder.ensure_all(item for item in models if not any(parent in models for parent in item.parents()))
     for name, measurement in group.measured.items():

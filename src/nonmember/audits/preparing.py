@@ -29,7 +29,7 @@ UNMEASURED = (
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedAudit:
     """The audit as it is carried out: with the learning rate that was chosen, or with what stands in the way of a
     distilled reference. ladder: what was tried for that."""
 
@@ -51,16 +51,16 @@ class Prepared:
         return self.audit.method.rests_on_health and isinstance(distilled, Trained) and "kl_after" not in health
 
 
-def prepare(audit: Audit, builder: Builder) -> Prepared:
+def prepare(audit: Audit, builder: Builder) -> PreparedAudit:
     """Raises ValueError where a student and its teacher have different tokenizers, or models that the method compares
     token by token."""
     _require_same_tokens(audit, builder)
     if obstacle := obstacle_of(audit, builder):
-        return Prepared(replace(audit, obstacle=obstacle))
+        return PreparedAudit(replace(audit, obstacle=obstacle))
     settled = audit.method.settled(audit.roles, lambda group: measure(group, builder).documents)
     if settled == Settled(audit.method):  # the very audit, which has worked out its groups already
-        return Prepared(audit)
-    return Prepared(replace(audit, method=settled.method, obstacle=settled.obstacle), settled.ladder)
+        return PreparedAudit(audit)
+    return PreparedAudit(replace(audit, method=settled.method, obstacle=settled.obstacle), settled.ladder)
 
 
 def obstacle_of(audit: Audit, builder: Builder) -> str:

@@ -101,7 +101,7 @@ def table_of_scores(
     columns: dict[str, Any] = {"doc_id": list(scored[0].doc_ids)}
     reasons = {}
     for name, scores in zip(names, scored, strict=True):
-        place = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
-        columns[name] = scores.values[[place[doc_id] for doc_id in columns["doc_id"]]]
+        index_of = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
+        columns[name] = scores.values[[index_of[doc_id] for doc_id in columns["doc_id"]]]
         reasons[name] = scores.reasons
     return columns, reasons

@@ -18,11 +18,11 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, look_up, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
-from nonmember.audits.precision import with_precision_warning
 from nonmember.audits.preparation import compare_weights, require_documents, require_one_layout, require_planted
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
+from nonmember.audits.warnings import with_precision_warning
 from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.models import Access, ModelSpec
 from nonmember.reports.audit_page.write import try_to_write_page

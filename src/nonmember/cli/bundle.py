@@ -21,7 +21,7 @@ from nonmember.results.result import CONFIG, PARTS, RESULT
 from nonmember.runtime.files import file_hash, json_object
 
 if TYPE_CHECKING:
-    from nonmember.evidence.gathering import Choice, Gathered
+    from nonmember.evidence.gathering import Gathered, Included
 
 DESCRIPTION = """\
 Write one signed file with finished audits: results, what their numbers come from, hashes of models, the seal, and a
@@ -52,7 +52,7 @@ def main() -> None:
         require_room(given.crate)
     folders = _folders(given.folder)
     from nonmember.evidence.bundle import write_bundle
-    from nonmember.evidence.gathering import Choice
+    from nonmember.evidence.gathering import Included
     from nonmember.evidence.seal import SEAL, keep_secret, secret_for, secret_in
 
     key = key_of(given)
@@ -63,7 +63,7 @@ def main() -> None:
             "`nonmember seal` left beside the seal."
         )
     secret = secret_in(given.secret) if given.secret else secret_for(given.out)
-    choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
+    choice = Included(given.observations == "tokens", given.with_tokens, given.with_embeddings)
     audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
     key.save()
     if given.secret is None:
@@ -148,7 +148,7 @@ def _gathered(
     folders: Sequence[Path],
     store: Path | None,
     secret: bytes,
-    choice: Choice,
+    choice: Included,
     rows: Sequence[list[dict[str, Any]]],
     trust_remote_code: bool,
 ) -> list[Gathered]:

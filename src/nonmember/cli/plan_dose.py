@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nonmember.reports.planted.pilot import KnownDoses
-    from nonmember.stats.planning import DosePilot
+    from nonmember.stats.dose_planning import DosePilot
 
 SIZES = (10, 20, 30, 50, 100, 200, 500, 1000, 2000, 5000)
 ROUNDS = (1, 2, 3, 5, 10)
@@ -73,7 +73,7 @@ def _designs(config: DictConfig, known: KnownDoses) -> list[DoseDesign]:
 
 
 def _least(config: DictConfig, pilot: DosePilot, num_documents: int, rounds: int) -> float | None:
-    from nonmember.stats.planning import least_excluded
+    from nonmember.stats.dose_planning import least_excluded
 
     try:
         least = least_excluded(pilot, num_documents, rounds, error=config.error, power=config.power)

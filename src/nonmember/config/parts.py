@@ -14,7 +14,7 @@ from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Contestant, Cos
 from nonmember.advice.lookup import about_texts, offered
 from nonmember.advice.situation import Situation
 from nonmember.artifacts import Builder
-from nonmember.audits.joined import Part
+from nonmember.audits.joined import JoinedPart
 from nonmember.config.given import given
 from nonmember.config.runs import cell_of
 from nonmember.config.words import override
@@ -51,7 +51,7 @@ def _is_about_method(word: str) -> bool:
     return key == "method" or key.startswith("method.") or "@method." in key
 
 
-def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builder) -> list[Part]:
+def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builder) -> list[JoinedPart]:
     """The methods that are advised for what the config gives, or those it names, cheapest first.
 
     compose: name of a method, further words -> a context with the config of the command (`compose.composed`).
@@ -78,7 +78,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
                 cell = cell_of(own, folder / PARTS / name)
         except ValueError as error:  # an incomplete question among them
             reason = str(error)
-        parts.append(Part(name, *_cost_of(costs.get(name)), name in compares, cell, reason))
+        parts.append(JoinedPart(name, *_cost_of(costs.get(name)), name in compares, cell, reason))
     return parts
 
 

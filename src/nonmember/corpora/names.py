@@ -35,7 +35,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True)
-class Choice:
+class BlankWord:
     word: str
     kind: Kind
 
@@ -47,12 +47,12 @@ class NameFinder(ABC):
     def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
         """Of each text, in the order in which they come."""
 
-    def choices(self, texts: Sequence[str]) -> list[Choice | None]:
+    def choices(self, texts: Sequence[str]) -> list[BlankWord | None]:
         """Of each text the word to be left blank, None where it has none."""
         return [chosen(found) for found in self.occurrences(texts)]
 
 
-def chosen(occurrences: Iterable[Occurrence]) -> Choice | None:
+def chosen(occurrences: Iterable[Occurrence]) -> BlankWord | None:
     """The most frequent person; without one the most frequent name; without one the most frequent noun. Of equally
     frequent ones the first."""
     found = list(occurrences)
@@ -60,23 +60,23 @@ def chosen(occurrences: Iterable[Occurrence]) -> Choice | None:
         # Counter and max both keep the order in which words come.
         counts = Counter(item.word for item in found if item.kind == kind)
         if counts:
-            return Choice(max(counts, key=counts.__getitem__), kind)
+            return BlankWord(max(counts, key=counts.__getitem__), kind)
     return None
 
 
-def blanked(text: str, choice: Choice) -> str:
+def blanked(text: str, choice: BlankWord) -> str:
     """The text with every occurrence of the word replaced by `BLANK`: also in capitals, before a possessive or plural
     ending, which stays, and between marks of emphasis (_Alice_). Nouns whatever their case; of a name, a common word
     that is spelt like it (will, rose) stays."""
     return _pattern(choice).sub(BLANK, text)
 
 
-def is_named(text: str, choice: Choice) -> bool:
+def is_named(text: str, choice: BlankWord) -> bool:
     """Whether the word stands in a text, a title say."""
     return bool(_pattern(choice).search(text))
 
 
-def _pattern(choice: Choice) -> re.Pattern[str]:
+def _pattern(choice: BlankWord) -> re.Pattern[str]:
     word = re.escape(choice.word)
     if choice.kind == "noun":
         return re.compile(rf"(?<!{_ALNUM}){word}(?=(?:['’]?s|es)?(?!{_ALNUM}))", re.IGNORECASE)

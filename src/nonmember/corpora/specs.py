@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
+from nonmember.checks import Checked, require_kind, wrong
 from nonmember.checks import require_choice as require_choice
 from nonmember.checks import require_count as require_count
-from nonmember.checks import require_kind, wrong
 from nonmember.records import Corpus, Document
 
 log = logging.getLogger(__name__)
@@ -91,16 +91,23 @@ class Cursor:
         return {"rows": self.rows, "documents": self.documents, "reader": reader}
 
 
-class CorpusSpec(Spec[Corpus]):
+class CorpusSpec(Checked, Spec[Corpus]):
     """A recipe for a corpus: what it is made of, not the documents themselves.
 
     `stored`: making it takes long enough to keep the result on disk.
     """
 
+    fields_called = "`{field}` of {kind}"
     kind = "corpora"
     pool = "corpora"
     stored: ClassVar[bool]
     is_secret: ClassVar[bool] = False  # whether its texts must not leave the machine
+
+    def __post_init__(self) -> None:
+        for item in fields(self):  # type: ignore[arg-type]  # each kind is a dataclass
+            if item.type in ("CorpusSpec", CorpusSpec):
+                require_spec(getattr(self, item.name), f"`{item.name}` of {type(self).__name__}")
+        super().__post_init__()
 
     @abstractmethod
     def build(self, builder: Builder) -> Corpus:
@@ -162,11 +169,6 @@ class Transform(CorpusSpec):
     name: ClassVar[str]
     stored: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        for item in fields(self):  # type: ignore[arg-type]  # each kind is a dataclass
-            if item.type in ("CorpusSpec", CorpusSpec):
-                require_spec(getattr(self, item.name), f"`{item.name}` of {type(self).__name__}")
-
     def identity(self) -> dict[str, Any]:
         return {"kind": self.name} | {item.name: _plain(getattr(self, item.name)) for item in fields(self)}  # type: ignore[arg-type]
 
@@ -182,7 +184,7 @@ def require_spec(value: object, where: str) -> None:
     require_kind(value, CorpusSpec, where, "a corpus recipe", hint=hint)
 
 
-def as_names(value: str | Iterable[str], where: str) -> tuple[str, ...]:
+def as_names(value: object, where: str, *, or_null: bool = False) -> tuple[str, ...]:
     """One name or several, as a tuple without repetition."""
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
@@ -190,6 +192,21 @@ def as_names(value: str | Iterable[str], where: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise ValueError(f"{where} names something twice: {', '.join(names)}. Remove the repetition.")
     return names
+
+
+def as_sorted_names(value: object, where: str, *, or_null: bool = False) -> tuple[str, ...]:
+    """In alphabetical order: which are chosen matters, and not in which order they are named."""
+    return tuple(sorted(as_names(value, where)))
+
+
+def as_float(value: float, where: str) -> float:
+    return float(value)
+
+
+def as_salt(value: object, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(wrong(where, "any text or whole number, the name of this draw", value))
+    return str(value)
 
 
 def document(doc_id: str, text: str, cluster_id: str, domain: str, title: str = "", author: str = "") -> Document:

@@ -14,14 +14,14 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_number, wrong
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, require_choice, require_count
-from nonmember.corpora.transforms.splits import YEAR, require_salt
+from nonmember.checks import Count, Distinct, Number, OneOf
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_float, as_salt, require_choice
+from nonmember.corpora.transforms.splits import YEAR
 from nonmember.records import Corpus, Document
 from nonmember.records.neighbours import name_of_neighbour
 
@@ -74,13 +74,9 @@ class Viewed(Transform):
     """A view as a corpus of its own, to train on and to compare texts of; ids, clusters and domains are the base's."""
 
     base: CorpusSpec
-    view: View
+    view: Annotated[str, OneOf(("original", *VIEWS))]
 
     name: ClassVar[str] = "viewed"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self.view, ("original", *VIEWS), "`view` of Viewed")
 
     def build(self, builder: Builder) -> Corpus:
         return apply_view(builder.get(self.base), self.view)
@@ -174,16 +170,10 @@ class NearDuplicates(Transform):
     """
 
     base: CorpusSpec
-    share: float
-    salt: str | int
+    share: Annotated[float, Number("(0, 1]"), as_float]
+    salt: Annotated[str | int, as_salt]
 
     name: ClassVar[str] = "near_duplicates"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number(self.share, "(0, 1]", "`share` of NearDuplicates")
-        object.__setattr__(self, "share", float(self.share))
-        object.__setattr__(self, "salt", require_salt(self.salt, "NearDuplicates"))
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
@@ -222,16 +212,12 @@ class RandomNeighbours(Transform):
     """
 
     base: CorpusSpec
-    number: int
+    number: Annotated[int, Count(1)]
     share: float
     span: int
     buffer: int
 
     name: ClassVar[str] = "random neighbours"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(self.number, 1, "`number` of RandomNeighbours")
 
     def build(self, builder: Builder) -> Corpus:
         documents = builder.get(self.base).documents
@@ -277,18 +263,13 @@ class Prefixes(Transform):
     """
 
     base: CorpusSpec
-    lengths: tuple[int, ...]
+    lengths: Annotated[tuple[int, ...], Distinct("different numbers of words", Count(1))]
 
     name: ClassVar[str] = "prefixes"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        lengths = tuple(self.lengths)
-        for length in lengths:
-            require_count(length, 1, "each of `lengths` of Prefixes")
-        if not lengths or len(set(lengths)) < len(lengths):
-            raise ValueError(wrong("`lengths` of Prefixes", "different numbers of words", self.lengths))
-        object.__setattr__(self, "lengths", tuple(sorted(lengths)))
+        object.__setattr__(self, "lengths", tuple(sorted(self.lengths)))
 
     def build(self, builder: Builder) -> Corpus:
         documents = []

@@ -22,10 +22,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 from nonmember.artifacts.store import Store
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Checked, Count, Number
 from nonmember.endpoints.reading import (
     NOT_PERMITTED,
     EndpointError,
@@ -43,7 +43,7 @@ from nonmember.endpoints.reading import (
     without,
 )
 from nonmember.endpoints.service import Sent, Service
-from nonmember.endpoints.table import CompletionsTable, Row, now, opened
+from nonmember.endpoints.table import CompletionRow, CompletionsTable, now, opened
 from nonmember.models.base import last_part
 from nonmember.runtime.files import is_locked, locked
 from nonmember.runtime.processes import Waiting, process_rank, run_id
@@ -107,7 +107,7 @@ class Sending:
         self._headers = _headers(service)
         self._stop = asyncio.Event()
         self._pace = Pace(limits.requests_per_minute, limits.tokens_per_minute, self._stop)
-        self._budget = Budget(limits, spent)
+        self._budget = RequestBudget(limits, spent)
         self._ended_by: Exception | None = None
         self._num_answered = 0
         self._num_unusable = 0  # since the last that could be used
@@ -334,7 +334,7 @@ def _pause(error: RetryableError, num_failed: int) -> float:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Checked):
     """concurrency: requests under way at once.   requests_per_minute, tokens_per_minute: null for no limit.
     timeout: seconds for one answer.   max_retries: of one request, after 429, 5xx, a timeout or a cut connection.
 
@@ -344,27 +344,21 @@ class Limits:
     so is the cost.
     """
 
-    concurrency: int
-    requests_per_minute: float | None
-    tokens_per_minute: float | None
-    timeout: float
-    max_retries: int
-    max_requests: int | None
-    max_tokens: int | None
-    max_cost: float | None
-    input_price: float | None
-    output_price: float | None
+    concurrency: Annotated[int, Count(1, MOST_AT_ONCE)]
+    requests_per_minute: Annotated[float | None, Number("(0, inf)")]
+    tokens_per_minute: Annotated[float | None, Number("(0, inf)")]
+    timeout: Annotated[float, Number("(0, inf)")]
+    max_retries: Annotated[int, Count(0, MOST_RETRIES)]
+    max_requests: Annotated[int | None, Count(1, LARGEST_BUDGET)]
+    max_tokens: Annotated[int | None, Count(1, LARGEST_BUDGET)]
+    max_cost: Annotated[float | None, Number("[0, inf)")]
+    input_price: Annotated[float | None, Number("[0, inf)")]
+    output_price: Annotated[float | None, Number("[0, inf)")]
+
+    fields_called = "asking.{field}"
 
     def __post_init__(self) -> None:
-        require_count(self.concurrency, 1, "asking.concurrency", at_most=MOST_AT_ONCE)
-        require_count(self.max_retries, 0, "asking.max_retries", at_most=MOST_RETRIES)
-        for name in ("max_requests", "max_tokens"):
-            require_count(getattr(self, name), 1, f"asking.{name}", at_most=LARGEST_BUDGET, or_null=True)
-        require_number(self.timeout, "(0, inf)", "asking.timeout")
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            require_number(getattr(self, name), "(0, inf)", f"asking.{name}", or_null=True)
-        for name in ("max_cost", "input_price", "output_price"):
-            require_number(getattr(self, name), "[0, inf)", f"asking.{name}", or_null=True)
+        super().__post_init__()
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("asking.input_price and asking.output_price go together: give both, or neither.")
         if self.max_cost is not None and self.input_price is None:
@@ -398,7 +392,7 @@ class Spent:
         self.cost += times * other.cost
 
 
-class Budget:
+class RequestBudget:
     """Requests are let through while all that is spent, and the most that those under way can still cost, stays within
     the limits. spent: of the whole process, and counted up here."""
 
@@ -535,7 +529,7 @@ class EndpointClient:
         """The table of completions, opened."""
         return opened(self.folder)
 
-    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> CompletionRow:
         """An answer as a row of the table. text: the raw response."""
         return row_of(sent, text, response, date, cost)
 
@@ -703,10 +697,10 @@ def _kept(table: CompletionsTable) -> str:
     return f"{number:,} answers are kept, and the same command goes on from there." if number else ""
 
 
-def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> CompletionRow:
     """A completion as a row of the table."""
     read = read_completion(response, date, needs_logprobs=False)
-    return Row(
+    return CompletionRow(
         key=sent.key,
         request=sent.as_json,
         response=text,

@@ -27,7 +27,7 @@ from nonmember.models.neighbours import masked_model
 from nonmember.models.prompting import PromptParts, encode_prompts
 from nonmember.models.reading import room_of_masked
 from nonmember.models.tokenizing import ids_of
-from nonmember.observations.passes.writing import Written, longest_context, write
+from nonmember.observations.passes.writing import Writing, WrittenText, longest_context, write
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB, Compute
 
@@ -69,10 +69,7 @@ def complete_locally(
             {str(index): _seed(requests[index]) for index in indices},
             working,
             compute.trainer,
-            temperature=temperature,
-            max_new_tokens=max_new_tokens,
-            top_logprobs=top_logprobs,
-            cache_bytes=compute.cache_mib * MIB,
+            Writing(temperature, max_new_tokens, compute.cache_mib * MIB, top_logprobs),
             description=description,
         )
         completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in indices}
@@ -91,7 +88,7 @@ def _seed(request: Request) -> str:
     return f"{request.seed}\0{request.doc_id}\0{request.name}"
 
 
-def _completion(written: Written, num_prompt_tokens: int) -> Completion:
+def _completion(written: WrittenText, num_prompt_tokens: int) -> Completion:
     return Completion(
         written.text,
         "answered" if written.text.strip() else "empty",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
@@ -35,12 +35,12 @@ from nonmember.endpoints.reading import without_thoughts
 from nonmember.endpoints.service import Service
 from nonmember.models.base import ModelSpec, last_part
 from nonmember.models.folders import require_model
+from nonmember.models.hub import pretrained_identity
+from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.records import Corpus, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 from nonmember.runtime.naming import label_of_path
-
-if TYPE_CHECKING:
-    from nonmember.records import Corpus, Question, TokenTable
 
 log = logging.getLogger(__name__)
 
@@ -97,14 +97,11 @@ class MaskedModel(ModelSpec):
     revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
     """
 
-    path: str
-    revision: str | None = None
+    path: Annotated[str, require_text]
+    revision: Annotated[str | None, require_text] = None
 
+    fields_called = "{field} of a masked model"
     has_weights: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_text(self.path, "path of a masked model")
-        require_text(self.revision, "revision of a masked model", or_null=True)
 
     @property
     def readable(self) -> str:
@@ -117,9 +114,6 @@ class MaskedModel(ModelSpec):
         require_model(self.path)
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        from nonmember.models.hub import pretrained_identity
-        from nonmember.models.kinds.pretrained import Pretrained
-
         return {"masked": pretrained_identity(Pretrained(self.path, self.revision))}
 
     def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
@@ -136,16 +130,13 @@ class Recorded(ModelSpec):
     are called, by the names of that module.
     """
 
-    path: str
-    model: str
+    path: Annotated[str, require_text]
+    model: Annotated[str, require_text]
     columns: Mapping[str, str] = field(default_factory=dict)
 
+    fields_called = "{field} of recorded answers"
     has_weights: ClassVar[bool] = False
     answers_by_name: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_text(self.path, "path of recorded answers")
-        require_text(self.model, "model of recorded answers")
 
     @property
     def readable(self) -> str:

@@ -29,7 +29,7 @@ from nonmember.endpoints.reading import (
     read_prompt_scores,
 )
 from nonmember.endpoints.service import TOKEN_LIMITS, WITHOUT_THOUGHTS, RequestSettings, Sent, continued, echoed, sent
-from nonmember.records import Corpus, Prompt, Question, TokenTable
+from nonmember.records import Corpus, Document, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 from nonmember.records.tokens import LOG_PROB_FLOOR
@@ -370,7 +370,7 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
             doc_id=document.doc_id,
             name="answer",
             instruction=question.instruction,
-            question=question.request(_not_too_long(client.name, document.doc_id, document.text, max_tokens)),
+            question=question.request(not_too_long(client.name, document, max_tokens)),
             max_new_tokens=1,
             temperature=0.0,
             seed=0,
@@ -392,43 +392,18 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
     return _table(documents.doc_ids, rows)
 
 
-def writing_requests(
-    model: str, base: Corpus, prompt: Prompt, *, max_tokens: int, max_new_tokens: int, temperature: float, seed: int
-) -> list[Request]:
-    """One request per document: write on `prompt`. Documents of more than `max_tokens` words are refused."""
-    return [
-        Request(
-            doc_id=document.doc_id,
-            name="written",
-            instruction=prompt.instruction,
-            question=prompt.request(_not_too_long(model, document.doc_id, document.text, max_tokens)),
-            max_new_tokens=max_new_tokens,
-            temperature=temperature,
-            seed=seed,
-        )
-        for document in base.documents
-    ]
-
-
-def written_corpus(base: Corpus, answers: Sequence[Completion]) -> Corpus:
-    """The documents with what was written about them; those about which nothing was are dropped, by outcome."""
-    both = list(zip(base.documents, answers, strict=True))
-    kept = tuple(replace(document, text=answer.text) for document, answer in both if answer.outcome == "answered")
-    dropped = Counter(f"written: {answer.outcome}" for _, answer in both if answer.outcome != "answered")
-    return Corpus(kept, dict(sorted(dropped.items())))
-
-
 def _chance_of(answer: str, listed: Sequence[tuple[str, float]]) -> float:
     return max((chance for token, chance in listed if token.strip() == answer), default=-math.inf)
 
 
-def _not_too_long(name: str, doc_id: str, text: str, max_tokens: int) -> str:
-    if (num_words := len(text.split())) > max_tokens:
+def not_too_long(name: str, document: Document, max_tokens: int) -> str:
+    """Its text. Raises ValueError where it has more words. name: of the model."""
+    if (num_words := len(document.text.split())) > max_tokens:
         raise ValueError(
-            f"The document {doc_id!r} has {num_words} words and max_tokens is {max_tokens}, but the tokenizer of "
-            f"{name} is not available to cut it. Cut the documents (cleaning.max_words, say), or raise max_tokens."
+            f"The document {document.doc_id!r} has {num_words} words and max_tokens is {max_tokens}, but the tokenizer "
+            f"of {name} is not available to cut it. Cut the documents (cleaning.max_words, say), or raise max_tokens."
         )
-    return text
+    return document.text
 
 
 def _need_some(client: EndpointClient, answers: Sequence[object]) -> None:

@@ -7,18 +7,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from nonmember.artifacts.store import canonical_json, key_hash, text_hash
 from nonmember.checks import (
     ENVIRONMENT,
+    Checked,
+    Count,
+    OneOf,
     looks_like_secret,
     names_a_secret,
     refuse_secrets,
     require_choice,
-    require_count,
-    require_flag,
     require_kind,
     require_text,
     require_variable_name,
@@ -61,7 +62,7 @@ CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
 
 
 @dataclass(frozen=True)
-class RequestSettings:
+class RequestSettings(Checked):
     """How a service wants its requests.
 
     Attributes:
@@ -73,18 +74,14 @@ class RequestSettings:
         no_thoughts: the one of `WITHOUT_THOUGHTS` by which the model is asked not to think.
     """
 
-    token_limit: str = "max_tokens"
-    min_output_tokens: int = 0
+    token_limit: Annotated[str, OneOf(TOKEN_LIMITS)] = "max_tokens"
+    min_output_tokens: Annotated[int, Count(0)] = 0
     temperature: bool = True
     seed: bool = True
     system: bool = True
     no_thoughts: str = ""
 
-    def __post_init__(self) -> None:
-        require_choice(self.token_limit, TOKEN_LIMITS, "request_settings.token_limit of an endpoint")
-        require_count(self.min_output_tokens, 0, "request_settings.min_output_tokens of an endpoint")
-        for name in ("temperature", "seed", "system"):
-            require_flag(getattr(self, name), f"request_settings.{name} of an endpoint")
+    fields_called = "request_settings.{field} of an endpoint"
 
     @classmethod
     def of_quirks(cls, quirks: Sequence[str]) -> Self:

@@ -48,7 +48,7 @@ _WITH_CHECKSUMS = ("completions", "findings")
 
 
 @dataclass(frozen=True)
-class Row:
+class CompletionRow:
     """One answer; the columns of the table."""
 
     key: str
@@ -65,7 +65,7 @@ class Row:
     cost: float | None
 
 
-_COLUMNS = ", ".join([*Row.__dataclass_fields__, "checksum"])
+_COLUMNS = ", ".join([*CompletionRow.__dataclass_fields__, "checksum"])
 
 
 class CompletionsTable:
@@ -96,15 +96,15 @@ class CompletionsTable:
             marks = ", ".join("?" * len(some))
             rows = self._connection.execute(f"SELECT {_COLUMNS} FROM completions WHERE key IN ({marks})", some)
             for *values, checksum in rows:
-                row = Row(*values)
+                row = CompletionRow(*values)
                 if checksum in ("", _checksum(values)):
                     yield row.key, row.response, row.date
                 else:
                     self.damaged.add(row.key)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: CompletionRow) -> None:
         """An answer that is there already stays, unless it was found to be damaged."""
-        values = [getattr(row, name) for name in Row.__dataclass_fields__]
+        values = [getattr(row, name) for name in CompletionRow.__dataclass_fields__]
         otherwise = "REPLACE" if row.key in self.damaged else "IGNORE"
         marks = ", ".join("?" * (len(values) + 1))
         self._connection.execute(

@@ -26,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.evidence.gathering import Choice, Gathered
+from nonmember.evidence.gathering import Gathered, Included
+from nonmember.evidence.page import page_of
 from nonmember.evidence.question import code, machine
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.seal import SEAL
@@ -42,7 +43,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive
 
 def write_bundle(
     audits: Sequence[Gathered],
-    choice: Choice,
+    choice: Included,
     key: Key,
     path: Path,
     countersign: Callable[[bytes], bytes] | None = None,
@@ -50,8 +51,6 @@ def write_bundle(
     """Returns its files. countersign: statement -> a Sigstore bundle of it, which lies beside the envelope. Raises
     ValueError where a file would hold text of the documents, or audits were given different seals."""
     files = contents(audits)
-    from nonmember.evidence.page import page_of
-
     files[PAGE] = page_of(audits, files, choice).encode()
     require_no_text(files, (text for item in audits for text in item.texts.values()))
     predicate = {

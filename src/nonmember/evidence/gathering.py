@@ -51,7 +51,7 @@ class KeptStore(Store):
 
 
 @dataclass(frozen=True)
-class Choice:
+class Included:
     """What goes into a bundle. observations: token statistics, else scores alone.   token_ids: with the ids of tokens,
     in their order.   embeddings: vectors too."""
 
@@ -76,7 +76,7 @@ class Gathered:
     seal: bytes | None = None
 
 
-def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: Choice) -> Gathered:
+def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: Included) -> Gathered:
     """Raises ValueError where the folder holds no result of this audit, or the store lacks what it rests on."""
     if isinstance(audit.method, Auto):
         raise ValueError(f"{folder / RESULT} joins several audits. Bundle these: the folders below {folder / 'parts'}.")
@@ -144,7 +144,7 @@ class _Gathering:
     audit: Audit
     builder: Builder
     secret: bytes
-    choice: Choice
+    choice: Included
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from nonmember.evidence.gathering import Choice, Gathered
+from nonmember.evidence.gathering import Gathered, Included
 from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.pictures import drawings
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 STYLES = ("reports/render/page.css", "reports/audit_page/audit.css", "evidence/page.css")
 
 
-def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choice) -> str:
+def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Included) -> str:
     """files: of the bundle, as they will be."""
     lines = _checked(len(audits), files)
     return rendered(

@@ -42,7 +42,7 @@ WHAT = "reference"
 
 
 @dataclass(frozen=True)
-class Chosen(CorpusSpec):
+class GivenDocuments(CorpusSpec):
     """The documents themselves."""
 
     documents: tuple[Document, ...]
@@ -112,7 +112,7 @@ def _observe(
     model = model_of(given.model, key["model"])
     same = key_hash(model.key(builder)) == key_hash(key["model"])
     draw, order = drawn(known, given.num_documents)
-    corpus = Chosen(tuple(named[item] for item in order))
+    corpus = GivenDocuments(tuple(named[item] for item in order))
     table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
     worst = 0.0
     for index, document in enumerate(order):
@@ -214,12 +214,12 @@ def _retrain(
         if key_hash(_key(model, own)) != key_hash(recipe[part]):
             report.failed(what, f"the folder of the {whose} holds other files than the recipe names.")
             return
-    corpus = Chosen(tuple(named[item] for item in audit.described["documents"][SUSPECT]))
+    corpus = GivenDocuments(tuple(named[item] for item in audit.described["documents"][SUSPECT]))
     model = Trained(student, _distillation(recipe), corpus, recipe["seed"], teacher=teacher, label=f"{role}-again")
     draw, order = drawn(audit.groups[SUSPECT].documents, given.num_documents)
     index = {item: number for number, item in enumerate(audit.groups[SUSPECT].documents)}
     stated = audit.groups[SUSPECT].values[role][[index[item] for item in order]]
-    measured = _scores(model, Chosen(tuple(named[item] for item in order)), how["score"], audit, own)
+    measured = _scores(model, GivenDocuments(tuple(named[item] for item in order)), how["score"], audit, own)
     _compare(what, stated, measured, f"{len(order)} documents drawn now (draw {draw})", elsewhere, report)
 
 
@@ -289,7 +289,9 @@ def _distillation(recipe: Mapping[str, Any]) -> Distillation:
         raise CannotTrain(f"its recipe is none that this version knows ({error})") from error
 
 
-def _scores(model: Trained, corpus: Chosen, score: Mapping[str, Any], audit: Audit, builder: Builder) -> FloatArray:
+def _scores(
+    model: Trained, corpus: GivenDocuments, score: Mapping[str, Any], audit: Audit, builder: Builder
+) -> FloatArray:
     """Trains the model; of each document, computed by the verifier's own arithmetic."""
     try:
         table = builder.get(TokenStatistics(model, corpus, "original", audit.settings["max_tokens"]))

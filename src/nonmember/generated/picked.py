@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
-from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.checks import Count
+from nonmember.corpora.specs import CorpusSpec
 from nonmember.models import ModelSpec
+from nonmember.observations.tokens import TokenStatistics
 from nonmember.records import Corpus, FloatArray
 from nonmember.scores import Score, ScoreInputs
 
@@ -34,15 +36,13 @@ class Picked(CorpusSpec):
     reference: ModelSpec
     score: Score
     by: Picking
-    num_documents: int
+    num_documents: Annotated[int, Count(1)]
     max_tokens: int
 
     stored: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Picked")
-        require_choice(self.by, get_args(Picking), "`by` of Picked")
-        require_count(self.num_documents, 1, "`num_documents` of Picked")
+        super().__post_init__()
         needs = self.score.needs_reference or self.score.needs_counts or self.score.needs_texts
         if needs or len(self.score.views) > 1 or self.score.needs_more_passes:
             raise ValueError(
@@ -50,8 +50,6 @@ class Picked(CorpusSpec):
             )
 
     def build(self, builder: Builder) -> Corpus:
-        from nonmember.observations.tokens import TokenStatistics
-
         tables = (
             builder.get(TokenStatistics(model, self.base, "original", self.max_tokens))
             for model in (self.target, self.reference)
@@ -68,8 +66,8 @@ class Picked(CorpusSpec):
                 "lower `num_documents`, or give longer texts."
             )
         order = np.argsort(self._unfitness(target_N[scored], reference_N[scored]), kind="stable")
-        places = np.sort(scored[order[: self.num_documents]])
-        return Corpus(tuple(base.documents[place] for place in places), base.dropped)
+        indices = np.sort(scored[order[: self.num_documents]])
+        return Corpus(tuple(base.documents[index] for index in indices), base.dropped)
 
     def _unfitness(self, target_N: FloatArray, reference_N: FloatArray) -> FloatArray:
         if self.by == "least_likely":

@@ -10,24 +10,25 @@ from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
-from nonmember.checks import Checked, Count, Number, require_seed
-from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_spec
+from nonmember.checks import Count, Number, require_seed
+from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
+from nonmember.records.answers import Request
 from nonmember.runtime.compute import MIB
 from nonmember.runtime.processes import process_rank
 
 
 @dataclass(frozen=True)
-class Written(Checked, CorpusSpec):
+class Written(CorpusSpec):
     """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
     before it is shown.   seed: with the document's id, that of its draws.
     """
 
-    base: Annotated[CorpusSpec, require_spec]
+    base: CorpusSpec
     model: ModelSpec
     prompt: Prompt
     temperature: Annotated[float, Number("[0, 10)")]
@@ -35,7 +36,6 @@ class Written(Checked, CorpusSpec):
     max_tokens: Annotated[int, Count(1)]
     seed: Annotated[int, require_seed]
 
-    fields_called = "`{field}` of {kind}"
     resumable: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     pool: ClassVar[str] = ""  # of one audit
@@ -66,7 +66,7 @@ class Written(Checked, CorpusSpec):
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         """Resumable: a stopped run continues where it was."""
-        from nonmember.observations.passes.writing import write_texts
+        from nonmember.observations.passes.writing import Writing, write_texts
         from nonmember.observations.tokens import prompts_about
 
         base, loaded = builder.get(self.base), builder.get(self.model)
@@ -78,10 +78,8 @@ class Written(Checked, CorpusSpec):
                 prompts,
                 folder,
                 builder.compute.trainer,
-                temperature=self.temperature,
-                max_new_tokens=self.max_new_tokens,
+                Writing(self.temperature, self.max_new_tokens, builder.compute.cache_mib * MIB),
                 seed=self.seed,
-                cache_bytes=builder.compute.cache_mib * MIB,
                 description=f"writing with {self.model.readable}",
             )
         except ValueError as error:
@@ -96,19 +94,25 @@ class Written(Checked, CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         """By a model that can only be asked; its table of completions is what is kept."""
-        from nonmember.endpoints.questions import writing_requests, written_corpus
+        from nonmember.endpoints.questions import not_too_long
 
-        base = builder.get(self.base)
-        requests = writing_requests(
-            self.model.readable,
-            base,
-            self.prompt,
-            max_tokens=self.max_tokens,
-            max_new_tokens=self.max_new_tokens,
-            temperature=self.temperature,
-            seed=self.seed,
-        )
-        return written_corpus(base, self.model.complete(builder, requests))
+        base, name = builder.get(self.base), self.model.readable
+        requests = [
+            Request(
+                doc_id=document.doc_id,
+                name="written",
+                instruction=self.prompt.instruction,
+                question=self.prompt.request(not_too_long(name, document, self.max_tokens)),
+                max_new_tokens=self.max_new_tokens,
+                temperature=self.temperature,
+                seed=self.seed,
+            )
+            for document in base.documents
+        ]
+        both = list(zip(base.documents, self.model.complete(builder, requests), strict=True))
+        kept = tuple(replace(document, text=answer.text) for document, answer in both if answer.outcome == "answered")
+        dropped = Counter(f"written: {answer.outcome}" for _, answer in both if answer.outcome != "answered")
+        return Corpus(kept, dict(sorted(dropped.items())))
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "written", "base": self.base.identity(), "model": self.model.recipe(), **self.settings()}
@@ -125,7 +129,7 @@ class Written(Checked, CorpusSpec):
 
 
 @dataclass(frozen=True)
-class Rephrasings(Checked, CorpusSpec):
+class Rephrasings(CorpusSpec):
     """The usable ones among `texts`, which rephrase the documents of `base` of the same ids, in the base's order.
 
     White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
@@ -133,12 +137,11 @@ class Rephrasings(Checked, CorpusSpec):
     Raises ValueError where fewer than two are left.
     """
 
-    base: Annotated[CorpusSpec, require_spec]
-    texts: Annotated[CorpusSpec, require_spec]
+    base: CorpusSpec
+    texts: CorpusSpec
     min_length_ratio: Annotated[float, Number("[0, 1]")]
     max_length_ratio: Annotated[float, Number("[1, inf)")]
 
-    fields_called = "`{field}` of {kind}"
     stored: ClassVar[bool] = False
 
     def key(self, builder: Builder) -> dict[str, Any]:
@@ -191,3 +194,35 @@ class Rephrasings(Checked, CorpusSpec):
             "min_length_ratio": self.min_length_ratio,
             "max_length_ratio": self.max_length_ratio,
         }
+
+
+@dataclass(frozen=True)
+class Answered(CorpusSpec):
+    """The documents of `questions`, each with the text of the same id in `answers`, in two lines.
+
+    A question without an answer, or with an empty one, is dropped and counted, as are the rephrasings that were not
+    usable where the questions are rephrased ones. White space of an answer is made the same as in cleaned documents.
+    """
+
+    questions: CorpusSpec
+    answers: CorpusSpec
+
+    stored: ClassVar[bool] = False
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"answered": self.questions.key(builder), "answers": self.answers.key(builder)}
+
+    def build(self, builder: Builder) -> Corpus:
+        questions = builder.get(self.questions)
+        given = {document.doc_id: normalise(document.text) for document in builder.get(self.answers).documents}
+        dropped = Counter(questions.dropped if isinstance(self.questions, Rephrasings) else {})
+        documents = []
+        for question in questions.documents:
+            if answer := given.get(question.doc_id, ""):
+                documents.append(replace(question, text=f"Question: {normalise(question.text)}\nAnswer: {answer}"))
+            else:
+                dropped["no answer"] += 1
+        return Corpus(tuple(documents), dict(sorted(dropped.items())))
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "answered", "questions": self.questions.identity(), "answers": self.answers.identity()}

@@ -18,7 +18,7 @@ from nonmember.artifacts import Builder
 from nonmember.checks import Count, require_text
 from nonmember.endpoints.client import EndpointClient, Refused, Session
 from nonmember.endpoints.service import Sent, Service
-from nonmember.endpoints.table import Row
+from nonmember.endpoints.table import CompletionRow
 from nonmember.lookup.base import NGRAM, Lookup, Overlaps
 from nonmember.records import Corpus
 
@@ -43,9 +43,11 @@ class CountingService(Service):
 class CountingClient(EndpointClient):
     """Budget, pace, retries and the table of answers are those of endpoints."""
 
-    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> CompletionRow:
         count = str(_count(sent, response, date))
-        return Row(sent.key, sent.as_json, text, "answered", count, "stop", self.endpoint.model, "", date, 0, 0, cost)
+        return CompletionRow(
+            sent.key, sent.as_json, text, "answered", count, "stop", self.endpoint.model, "", date, 0, 0, cost
+        )
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from nonmember.methods.pacost import Pacost, PacostQa
 from nonmember.methods.paired_t import PairedT
 from nonmember.methods.prefix_completion import PrefixCompletion
 from nonmember.methods.prism.prism import Prism
-from nonmember.methods.prism.rank_agreement import RankAgreement
-from nonmember.methods.prism.rank_shift import RankShift
+from nonmember.methods.prism.ranks import RankAgreement, RankShift
 from nonmember.methods.sampled_completion import SampledCompletion
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -18,6 +18,8 @@ from nonmember.endpoints import Answer, Answers
 from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
 from nonmember.methods.base import Method, ScoredDocuments, units
 from nonmember.records import FloatArray
+from nonmember.stats._arrays import numbered
+from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 TEMPERATURES = "[0, 10)"  # of writing; 0: the likeliest token each time
 
@@ -32,6 +34,12 @@ class TakesFew(Method):
         super().__post_init__()
         require_count(
             self.num_few, 2, "num_few", at_most=self.num_resamples, hint="They are the first of num_resamples."
+        )
+
+    def compared(self, first: FloatArray, second: FloatArray, rng: np.random.Generator) -> GroupComparison:
+        """The values of two sets' units."""
+        return compare_groups(
+            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
         )
 
 
@@ -63,10 +71,8 @@ def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str
 
 def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
     """The different labels in the order in which they come, and the mean value of each."""
-    place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    rows = np.array([place[label] for label in labels], dtype=np.int64)
-    sums = np.bincount(rows, values, minlength=len(place))
-    return list(place), sums / np.bincount(rows, minlength=len(place))
+    rows = numbered(labels)
+    return list(dict.fromkeys(labels)), np.bincount(rows, values) / np.bincount(rows)
 
 
 # One question per document; those without a usable answer are excluded and counted ------------------------------------
@@ -95,6 +101,14 @@ def share_of_readable(answers: Sequence[Answer]) -> float:
     """Of the answers to a document's question that can be read, the share of right ones; NaN where none can."""
     readable = [answer.parsed.correct for answer in answers if answer.parsed.valid]
     return sum(readable) / len(readable) if readable else np.nan
+
+
+def too_few_answers(documents: Mapping[str, ScoredDocuments], least: int) -> list[str]:
+    return [
+        f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {least}."
+        for name, group in documents.items()
+        if len(group.doc_ids) < least
+    ]
 
 
 class Unanswered(TypedDict):

@@ -49,7 +49,7 @@ class PartResult:
 
 
 @dataclass(frozen=True)
-class Family:
+class ClaimTests:
     """The tests of one claim.   p: merged.   parts: method -> its p.   adjusted: the same by Holm."""
 
     claim: Claim
@@ -161,10 +161,10 @@ class Auto(Method):
             ),
         )
 
-    def _family(self, claim: Claim, parts: Sequence[PartResult]) -> Family:
+    def _family(self, claim: Claim, parts: Sequence[PartResult]) -> ClaimTests:
         p_values = {item.method: self._counted(claim, item) for item in parts if claim in item.p_values}
         adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-        return Family(claim, MERGES[self.combination](list(p_values.values())), p_values, adjusted)
+        return ClaimTests(claim, MERGES[self.combination](list(p_values.values())), p_values, adjusted)
 
     def _counted(self, claim: Claim, part: PartResult) -> float:
         """The part's p, or 1 where it is below alpha and the part itself does not decide so: a gate failed, the number
@@ -173,7 +173,7 @@ class Auto(Method):
         says_nothing = part.decision in ("invalid", "score_only")
         return 1.0 if says_nothing or (p < self.alpha and part.decision != VERDICTS[claim]) else p
 
-    def _decided(self, families: Sequence[Family], rejecting: Sequence[Family]) -> tuple[Verdict, str]:
+    def _decided(self, families: Sequence[ClaimTests], rejecting: Sequence[ClaimTests]) -> tuple[Verdict, str]:
         if not families:
             return "invalid", NOTHING
         if len(rejecting) > 1:
@@ -184,7 +184,7 @@ class Auto(Method):
         (family,) = rejecting
         return VERDICTS[family.claim], self._claim_text(family)
 
-    def _claim_text(self, family: Family) -> str:
+    def _claim_text(self, family: ClaimTests) -> str:
         tests = ", ".join(family.parts)
         alone = family.alone(self.alpha)
         stand = f"{', '.join(alone)}" if alone else "none of them"
@@ -195,5 +195,5 @@ class Auto(Method):
         )
 
 
-def _as_details(family: Family) -> FamilyDetails:
+def _as_details(family: ClaimTests) -> FamilyDetails:
     return {"p": family.p, "parts": dict(family.parts), "holm": dict(family.adjusted)}

@@ -81,7 +81,7 @@ SAME_DISTRIBUTION = (
 INVALID_WITHOUT_TEST = "A precondition failed; nothing may be concluded."  # of FSD, KDS and MC-PDD, as bundles state it
 
 
-class NotGiven(ValueError):
+class MissingText(ValueError):
     """A method needs text that was not given.
 
     Attributes:
@@ -129,7 +129,7 @@ class Roles:
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:
-            raise NotGiven(
+            raise MissingText(
                 "heldout",
                 f"{method} compares the suspect set with held-out text of the same kind, and none was given. "
                 "Name it, as in +data@data.heldout=documents data.heldout.path=unseen.jsonl",
@@ -138,7 +138,7 @@ class Roles:
 
     def need_unseen(self, method: str) -> CorpusSpec:
         if self.unseen is None:
-            raise NotGiven(
+            raise MissingText(
                 "unseen",
                 f"{method} tunes the target on documents that it has certainly not read, and none were given. "
                 "Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl",
@@ -358,6 +358,11 @@ class Method(Checked, ABC):
     def least(self, group: str) -> int:
         """How many documents a group must have."""
         return self.requirements.documents
+
+    def too_few(self, number: int, what: str = "documents") -> list[str]:
+        """Why nothing follows from so many documents; empty where they are enough."""
+        least = self.requirements.documents
+        return [] if number >= least else [f"{number} {what} are left; the test needs at least {least}."]
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         """Refuse documents, by group, that the method cannot work with, before anything is made for them."""

@@ -40,8 +40,33 @@ class BlindDetails(Details):
     num_heldout: int
 
 
+class TellsApart(Method):
+    """A method that tells two sets apart by their texts alone."""
+
+    num_folds: int
+    inverse_penalty: float
+
+    def blind(
+        self, members: ScoredDocuments, others: ScoredDocuments, num_resamples: int, rng: np.random.Generator
+    ) -> BlindBaseline:
+        """Folds are of clusters, where all documents have one and there are enough of them."""
+        clusters = [group.cluster_ids for group in (members, others)]
+        by_cluster = all(all(ids) and len(set(ids)) >= 2 * self.num_folds for ids in clusters)
+        return blind_baseline(
+            members.texts,
+            others.texts,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=num_resamples,
+            alpha=self.alpha,
+            rng=rng,
+            member_clusters=clusters[0] if by_cluster else None,
+            nonmember_clusters=clusters[1] if by_cluster else None,
+        )
+
+
 @dataclass(frozen=True)
-class Blind(Method):
+class Blind(TellsApart):
     """num_folds: of the cross-validation.   inverse_penalty: C of the logistic regressions.   num_resamples: of the
     intervals."""
 
@@ -63,22 +88,11 @@ class Blind(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         suspect, heldout = documents[SUSPECT], documents[HELDOUT]
-        clusters = clusters_for_folds(self.num_folds, suspect, heldout)
-        blind = blind_baseline(
-            suspect.texts,
-            heldout.texts,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_resamples,
-            alpha=self.alpha,
-            rng=rng,
-            member_clusters=clusters and clusters[0],
-            nonmember_clusters=clusters and clusters[1],
-        )
+        blind = self.blind(suspect, heldout, self.num_resamples, rng)
         kinds = kinds_of(blind)
         best = most_telling(kinds)
         shown = kinds[best]
-        told = f"Text alone tells the two sets apart with an AUC of {shown.auc:.3f} ({best})"
+        sentence = f"Text alone tells the two sets apart with an AUC of {shown.auc:.3f} ({best})"
         return TestOutcome(
             statistic=shown.auc,
             ci_low=shown.ci_low,
@@ -86,14 +100,14 @@ class Blind(Method):
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=(
-                f"{told}. "
+                f"{sentence}. "
                 + (
                     "Membership scores on these two sets are not confounded to a degree that this can see."
                     if blind.interpretable
                     else "A membership score that separates them may be reading the text and not the model."
                 )
             ),
-            warnings=() if blind.interpretable else (f"{told}, above {INTERPRETABLE_UP_TO}.",),
+            warnings=() if blind.interpretable else (f"{sentence}, above {INTERPRETABLE_UP_TO}.",),
             details=BlindDetails(
                 auc={name: kind.auc for name, kind in kinds.items()},
                 intervals={name: [kind.ci_low, kind.ci_high] for name, kind in kinds.items()},
@@ -113,10 +127,3 @@ def most_telling(kinds: Mapping[str, BlindAuc]) -> str:
     finding."""
     telling = [name for name, kind in kinds.items() if not np.all(kind.fold_aucs == 0.5)] or list(kinds)
     return max(telling, key=lambda name: kinds[name].auc)
-
-
-def clusters_for_folds(num_folds: int, *groups: ScoredDocuments) -> list[tuple[str, ...]] | None:
-    """The documents' clusters, where all have one and there are enough of them for the folds."""
-    clusters = [group.cluster_ids for group in groups]
-    enough = all(all(ids) and len(set(ids)) >= 2 * num_folds for ids in clusters)
-    return clusters if enough else None

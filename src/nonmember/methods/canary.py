@@ -10,24 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_text
+from nonmember.checks import require_text
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
-    Bounds,
-    Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     require_score,
 )
 from nonmember.methods.details import Details
@@ -87,32 +83,23 @@ class CanaryTest(Method):
     num_permutations: such draws.   commitment: to the private file, as it was made public; recorded for who verifies.
     """
 
-    score: Score
+    score: Annotated[Score, require_score]
     compare: Compare
     num_permutations: int
-    commitment: str | None
+    commitment: Annotated[str | None, require_text]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "canary"
-    statistic_name: ClassVar[str] = "share below"
-    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = (
-        "To the target the published variant of each canary is exchangeable with its private variants."
-    )
-    picture: ClassVar[Picture] = "groups"
-    details_type: ClassVar[type[Details]] = CanaryDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "canary"
+    statistic_name = "share below"
+    statistic_bounds = (0.0, 1.0)
+    claim = "membership"
+    null_hypothesis = "To the target the published variant of each canary is exchangeable with its private variants."
+    picture = "groups"
+    details_type = CanaryDetails
+    requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=1, inputs=("canaries",), passes=100
     )  # variants
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_score(self.score)
-        require_choice(self.compare, get_args(Compare), "compare")
-        require_resamples(self.num_permutations, self.alpha)
-        require_text(self.commitment, "commitment", or_null=True)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {

@@ -19,7 +19,7 @@ class Gate(TypedDict):
     passed: bool
 
 
-class Rung(TypedDict):
+class TriedRate(TypedDict):
     """One learning rate that was tried on general text."""
 
     learning_rate: float
@@ -31,7 +31,7 @@ class LadderDetails(TypedDict):
     """The learning rate that was chosen, None for none, and those tried, from the largest down."""
 
     chosen: float | None
-    tried: Sequence[Rung]
+    tried: Sequence[TriedRate]
 
 
 @dataclass(frozen=True, kw_only=True)

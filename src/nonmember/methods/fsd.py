@@ -21,7 +21,6 @@ from nonmember.corpora.transforms.splits import YEAR, position
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     DocumentGroup,
-    Method,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -29,7 +28,7 @@ from nonmember.methods.base import (
     require_scores,
     units,
 )
-from nonmember.methods.blind import Folds, Penalty, clusters_for_folds, kinds_of, most_telling
+from nonmember.methods.blind import Folds, Penalty, TellsApart, kinds_of, most_telling
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
@@ -37,7 +36,7 @@ from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
-from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
+from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline
 from nonmember.stats.classification import Ranking, cluster_counts, ranking, roc_auc
 from nonmember.training import Trained
 from nonmember.training.recipes import TrainingRecipe
@@ -146,7 +145,7 @@ class FsdDetails(Details):
 
 
 @dataclass(frozen=True)
-class Fsd(Method):
+class Fsd(TellsApart):
     """scores: each is reported under the target (base) and as its deviation; the first gives the statistic.
 
     training: how the target is tuned on the unseen documents.   view: of all documents, those tuned on included;
@@ -237,15 +236,11 @@ class Fsd(Method):
 
         rankings: dict[str, dict[str, Ranking]] = {}
         for score in self.scores:
-            base, tuned = (
-                np.concatenate([group.values[column(role, score)] for group in (members, others)])
-                for role in (BASE, TUNED)
-            )
-            values = {"base": base, FSD: deviation(base, tuned)}
             rankings[score.name] = {
-                kind: ranking(item, is_member, counts_NB, validation, alpha=self.alpha) for kind, item in values.items()
+                kind: ranking(values, is_member, counts_NB, validation, alpha=self.alpha)
+                for kind, values in _base_and_deviation(score, members, others).items()
             }
-        blind = self._blind(members, others, rng)
+        blind = self.blind(members, others, self.num_resamples, rng)
         leaked: Leaked = {
             "members": sum(overlap(shown_by(members), shown_by(unseen))),
             "nonmembers": sum(overlap(shown_by(others), shown_by(unseen))),
@@ -302,20 +297,6 @@ class Fsd(Method):
             "gain": {"auc": kinds[FSD].auc - kinds["base"].auc, "auc_low": low, "auc_high": high},
         }
 
-    def _blind(self, members: ScoredDocuments, others: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
-        clusters = clusters_for_folds(self.num_folds, members, others)
-        return blind_baseline(
-            members.texts,
-            others.texts,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_resamples,
-            alpha=self.alpha,
-            rng=rng,
-            member_clusters=clusters and clusters[0],
-            nonmember_clusters=clusters and clusters[1],
-        )
-
     def _few(self, smallest: int) -> list[str]:
         if smallest >= self.requirements.documents:
             return []
@@ -327,6 +308,11 @@ class Fsd(Method):
 def column(role: str, score: Score) -> str:
     """Of scores.parquet."""
     return f"{role}/{score.name}"
+
+
+def _base_and_deviation(score: Score, *groups: ScoredDocuments) -> dict[str, FloatArray]:
+    base, tuned = (np.concatenate([group.values[column(role, score)] for group in groups]) for role in (BASE, TUNED))
+    return {"base": base, FSD: deviation(base, tuned)}
 
 
 def deviation(base: FloatArray, tuned: FloatArray) -> FloatArray:
@@ -362,9 +348,9 @@ def length_auc(members: Sequence[str], others: Sequence[str]) -> float:
 
 
 def _ranking(found: Ranking) -> RankingDetails:
-    told: Any = asdict(found)
-    del told["distribution"]
-    return told
+    details: Any = asdict(found)
+    del details["distribution"]
+    return details
 
 
 def described(texts: Sequence[str]) -> TextsDetails:

@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from nonmember.checks import Count, Number
-from nonmember.corpora.names import ByRules, Choice, Kind, NameFinder, Tagged, blanked, is_named
+from nonmember.corpora.names import BlankWord, ByRules, Kind, NameFinder, Tagged, blanked, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods.asked import (
@@ -41,13 +41,13 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.decop.answers import Comparison
-from nonmember.methods.decop.answers import comparison as told_of
+from nonmember.methods.decop.answers import comparison as as_details
 from nonmember.methods.decop.decop import FEWEST_UNITS
 from nonmember.methods.details import INLINED, Details
-from nonmember.records import Corpus, Document, FloatArray
+from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.two_groups import GroupComparison, compare_groups
+from nonmember.stats.two_groups import GroupComparison
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
 NO_WORD = "no word to leave blank"
@@ -95,7 +95,7 @@ class ClozeProbe(Probe):
                 requests.append(self._request(document, choice))
         return Questions(tuple(requests), reasons)
 
-    def _request(self, document: Document, choice: Choice) -> Request:
+    def _request(self, document: Document, choice: BlankWord) -> Request:
         title, author = (document.title, document.author) if self.with_title else ("", "")
         return Request(
             doc_id=document.doc_id,
@@ -122,7 +122,7 @@ class BlankProbe(ClozeProbe):
 
     name = "fill_mask"
 
-    def _request(self, document: Document, choice: Choice) -> Request:
+    def _request(self, document: Document, choice: BlankWord) -> Request:
         text = blanked(document.text, choice)
         return Request(
             document.doc_id,
@@ -143,7 +143,7 @@ def is_tagged(text: str) -> bool:
     return bool(_TAGGED.search(text))
 
 
-def is_as_told(text: str) -> bool:
+def is_in_form(text: str) -> bool:
     """Whether it is a word in tags, or a single word and no more."""
     return is_tagged(text) or len(text.split()) == 1
 
@@ -250,13 +250,13 @@ class NameCloze(TakesFew):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """Over units. The statistic is the suspect group's mean less the clean group's; without one, its mean."""
-        told = {name: self._as_details(group, name) for name, group in documents.items()}
-        hits, number = told[SUSPECT]["num_right"], told[SUSPECT]["num_documents"]
-        reasons = list(self._reasons_against(told))
+        groups = {name: self._as_details(group, name) for name, group in documents.items()}
+        hits, number = groups[SUSPECT]["num_right"], groups[SUSPECT]["num_documents"]
+        reasons = list(self._reasons_against(groups))
         comparison = None
-        if HELDOUT in documents and all(item["num_units"] >= 2 for item in told.values()):
-            values = [by_unit(group, CLOZE, name)[1] for name, group in documents.items()]
-            comparison = self._compared(values, rng)
+        if HELDOUT in documents and all(item["num_units"] >= 2 for item in groups.values()):
+            suspect, clean = (by_unit(group, CLOZE, name)[1] for name, group in documents.items())
+            comparison = self.compared(suspect, clean, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}
         verdict: Verdict = "score_only"
         if reasons:
@@ -264,7 +264,7 @@ class NameCloze(TakesFew):
         elif comparison is not None:
             above = comparison.p_value < self.alpha and comparison.difference > 0
             verdict = "evidence_of_membership" if above else "inconclusive"
-        mean = told[SUSPECT]["mean_of_units"]
+        mean = groups[SUSPECT]["mean_of_units"]
         return TestOutcome(
             statistic=comparison.difference if comparison else mean,
             p_value=comparison.p_value if comparison else np.nan,
@@ -275,18 +275,18 @@ class NameCloze(TakesFew):
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} names were given."),
             warnings=(*reasons, *self._warnings(comparison, controls)),
             details=ClozeDetails(
-                comparison=told_of(comparison) if comparison else None,
+                comparison=as_details(comparison) if comparison else None,
                 mean_suspect=None if comparison else mean,
-                suspect=told[SUSPECT],
-                heldout=told.get(HELDOUT),
-                controls={name: told_of(item) for name, item in controls.items()},
+                suspect=groups[SUSPECT],
+                heldout=groups.get(HELDOUT),
+                controls={name: as_details(item) for name, item in controls.items()},
             ),
             distribution=comparison.distribution if comparison else np.zeros(0),
         )
 
-    def _reasons_against(self, told: Mapping[str, ClozeGroup]) -> Iterator[str]:
+    def _reasons_against(self, groups: Mapping[str, ClozeGroup]) -> Iterator[str]:
         """Why the answers mean nothing; none where they do mean something."""
-        for name, item in told.items():
+        for name, item in groups.items():
             if item["num_units"] < FEWEST_UNITS:
                 yield f"The {name} set has {item['num_units']} works left; the test needs {FEWEST_UNITS}."
             if item["share_as_told"] is not None and item["share_as_told"] < self.min_valid_share:
@@ -294,11 +294,6 @@ class NameCloze(TakesFew):
                     f"The target does not follow instructions: {item['share_as_told']:.1%} of its answers about the "
                     f"{name} set are a single word, and {self.min_valid_share:.0%} must be."
                 )
-
-    def _compared(self, values: Sequence[FloatArray], rng: np.random.Generator) -> GroupComparison:
-        return compare_groups(
-            *values, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
-        )
 
     def _as_details(self, group: ScoredDocuments, name: str) -> ClozeGroup:
         answers = [item for (item,) in group.answers[CLOZE]]
@@ -312,7 +307,7 @@ class NameCloze(TakesFew):
             "num_units": len(values),
             "mean_of_units": float(values.mean()) if len(values) else np.nan,
             "of_kind": {kind: {"num": kinds[kind], "num_right": right[kind]} for kind in sorted(kinds)},
-            "share_as_told": float(np.mean([is_as_told(item.completion.text) for item in answers]))
+            "share_as_told": float(np.mean([is_in_form(item.completion.text) for item in answers]))
             if answers
             else None,
             "num_without_a_word": reasons.count(NO_WORD),
@@ -338,7 +333,7 @@ class NameCloze(TakesFew):
         }
         if self.masked_model is not None:
             values[MASKED] = [by_unit(group, MASKED, name)[1] for name, group in documents.items()]
-        return {name: self._compared(item, rng) for name, item in values.items()}
+        return {name: self.compared(suspect, clean, rng) for name, (suspect, clean) in values.items()}
 
     def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:
         if comparison is not None and np.isnan(comparison.p_value):

@@ -16,8 +16,7 @@ import numpy as np
 
 from nonmember.checks import Count, Number, require_count
 from nonmember.corpora import CorpusSpec
-from nonmember.generated.answered import Answered
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.generated.rephrased import Answered, Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
 from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
@@ -239,12 +238,7 @@ class Pacost(Method):
 
     def _reasons_against(self, values: Mapping[str, FloatArray], median_mass: float) -> list[str]:
         """Why the confidences mean nothing; empty where they do mean something."""
-        reasons = []
-        n = len(values["original"])
-        if n < self.requirements.documents:
-            reasons.append(
-                f"{n} documents with a rephrasing are left; the test needs at least {self.requirements.documents}."
-            )
+        reasons = self.too_few(len(values["original"]), "documents with a rephrasing")
         if median_mass < self.min_answer_mass:
             reasons.append(
                 f"The target does not answer the question: its median probability of Yes or No is {median_mass:.2g}, "

@@ -19,7 +19,14 @@ from rapidfuzz import fuzz
 from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, share_of_readable, unanswered
+from nonmember.methods.asked import (
+    Unanswered,
+    by_unit,
+    reads_as_refusal,
+    share_of_readable,
+    too_few_answers,
+    unanswered,
+)
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Asked,
@@ -38,9 +45,8 @@ from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
-PromptForm = Literal[
-    "bare", "instruction"
-]  # the text alone, or asked for in words, by a chat template where there is one
+# The text alone, or asked for in words, by a chat template where there is one.
+PromptForm = Literal["bare", "instruction"]
 COMPLETION = "completion"  # the column of scores.parquet
 TOO_SHORT = "shorter than twice the number of tokens to complete"
 
@@ -61,14 +67,14 @@ CLAIMS: dict[Verdict, str] = {
 # How like the original is it? ----------------------------------------------------------------------------------------
 
 
-def token_sort_ratio(one: str, other: str) -> int:
+def token_sort_ratio(text: str, other: str) -> int:
     """Similarity of two texts as bags of words, 0 to 100: fuzzywuzzy's token_sort_ratio.
 
     All but letters and digits becomes a blank; the words, in small letters and sorted, are joined by single blanks; 100
     times 2 LCS / (length + length) of the two, over characters (the normalised similarity of insertions and deletions),
     rounded to a whole number (halves to even, as Python does). Two texts without words are not alike: 0.
     """
-    sorted_words = [" ".join(sorted(re.sub(r"[\W_]+", " ", text).lower().split())) for text in (one, other)]
+    sorted_words = [" ".join(sorted(re.sub(r"[\W_]+", " ", item).lower().split())) for item in (text, other)]
     return round(fuzz.ratio(*sorted_words)) if any(sorted_words) else 0
 
 
@@ -104,12 +110,12 @@ class CompletionProbe(Probe):
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         requests, reasons = [], {}
         for document in corpus.documents:
-            places = self.spans(document.text)
-            if len(places) < 2 * self.k:
+            spans = self.spans(document.text)
+            if len(spans) < 2 * self.k:
                 reasons[document.doc_id] = TOO_SHORT
             else:
-                prefix = document.text[: places[self.k - 1][1]]
-                suffix = document.text[places[self.k][0] : places[2 * self.k - 1][1]].strip()
+                prefix = document.text[: spans[self.k - 1][1]]
+                suffix = document.text[spans[self.k][0] : spans[2 * self.k - 1][1]].strip()
                 requests.append(self._request(document, prefix, suffix))
         return Questions(tuple(requests), reasons)
 
@@ -227,15 +233,15 @@ class PrefixCompletion(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is the share of matched documents, its interval the exact binomial one; p compares units."""
         suspect, clean = documents[SUSPECT], documents.get(HELDOUT)
-        told = {name: self._as_details(group, name) for name, group in documents.items()}
-        hits, number = told[SUSPECT]["num_matched"], told[SUSPECT]["num_documents"]
+        groups = {name: self._as_details(group, name) for name, group in documents.items()}
+        hits, number = groups[SUSPECT]["num_matched"], groups[SUSPECT]["num_documents"]
         p_value = np.nan
         if clean is not None and clean.doc_ids and suspect.doc_ids:
             units = [by_unit(group, COMPLETION, name)[1] for name, group in documents.items()]
             p_value = shares_greater(*units, num_permutations=self.num_permutations, rng=rng)
         verdict: Verdict = "evidence_of_membership" if p_value < self.alpha else "inconclusive"
         verdict = "score_only" if clean is None else verdict
-        if reasons := self._reasons_against(documents):
+        if reasons := too_few_answers(documents, self.requirements.documents):
             verdict = "invalid"
         interval = exact_interval(hits, number, self.alpha) if number else (np.nan, np.nan)
         return TestOutcome(
@@ -248,11 +254,11 @@ class PrefixCompletion(Method):
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} passages were reproduced."),
             warnings=(*reasons, *_warnings(documents)),
             details=CompletionDetails(
-                mean_suspect=told[SUSPECT]["mean_share_of_units"],
-                mean_heldout=told[HELDOUT]["mean_share_of_units"] if clean else None,
-                suspect=told[SUSPECT],
-                heldout=told.get(HELDOUT),
-                fisher_p_value_of_passages=self._fisher(told),
+                mean_suspect=groups[SUSPECT]["mean_share_of_units"],
+                mean_heldout=groups[HELDOUT]["mean_share_of_units"] if clean else None,
+                suspect=groups[SUSPECT],
+                heldout=groups.get(HELDOUT),
+                fisher_p_value_of_passages=self._fisher(groups),
             ),
         )
 
@@ -279,19 +285,11 @@ class PrefixCompletion(Method):
             **unanswered(group, COMPLETION),
         }
 
-    def _fisher(self, told: Mapping[str, CompletedGroup]) -> float | None:
+    def _fisher(self, groups: Mapping[str, CompletedGroup]) -> float | None:
         """Over single passages."""
-        if len(told) < 2 or not all(item["num_documents"] for item in told.values()):
+        if len(groups) < 2 or not all(item["num_documents"] for item in groups.values()):
             return None
-        return fisher_greater(*(n for item in told.values() for n in (item["num_matched"], item["num_documents"])))
-
-    def _reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
-        least = self.requirements.documents
-        return [
-            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {least}."
-            for name, group in documents.items()
-            if len(group.doc_ids) < least
-        ]
+        return fisher_greater(*(n for item in groups.values() for n in (item["num_matched"], item["num_documents"])))
 
 
 def _asked(target: ModelSpec, corpus: CorpusSpec, probe: Probe) -> DocumentGroup:

@@ -19,7 +19,7 @@ import numpy as np
 
 from nonmember.checks import Count, Number
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, unanswered
+from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, too_few_answers, unanswered
 from nonmember.methods.base import (
     INVALID_CLAIM,
     SAME_DISTRIBUTION,
@@ -136,12 +136,12 @@ class SampledProbe(Probe):
         requests: list[Request] = []
         reasons = {}
         for document in corpus.documents:
-            places = words(document.text)[: self.most_words]
-            if len(places) < self.least_words:
+            spans = words(document.text)[: self.most_words]
+            if len(spans) < self.least_words:
                 reasons[document.doc_id] = self.too_short
                 continue
-            half = len(places) // 2
-            shown, rest = document.text[: places[half - 1][1]], document.text[places[half][0] : places[-1][1]]
+            half = len(spans) // 2
+            shown, rest = document.text[: spans[half - 1][1]], document.text[spans[half][0] : spans[-1][1]]
             requests += self._requests(document, shown, rest)
         return Questions(tuple(requests), reasons)
 
@@ -292,15 +292,10 @@ class SampledCompletion(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """There is no interval."""
         suspect, heldout = (by_unit(documents[name], SAMPLED, name)[1] for name in (SUSPECT, HELDOUT))
-        least = self.requirements.documents
         if min(len(suspect), len(heldout)) < 2:
             return TestOutcome.invalid(["Too few works have an answer; the least are 2 in each set."], alpha=self.alpha)
         p_value = shares_greater(suspect, heldout, num_permutations=self.num_permutations, rng=rng)
-        few = [
-            f"{len(documents[name].doc_ids)} documents of the {name} set have an answer; the least are {least}."
-            for name in (SUSPECT, HELDOUT)
-            if len(documents[name].doc_ids) < least
-        ]
+        few = too_few_answers(documents, self.requirements.documents)
         verdict: Verdict = "evidence_of_membership" if p_value < self.alpha else "inconclusive"
         if few:
             verdict = "invalid"

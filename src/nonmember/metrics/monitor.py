@@ -197,7 +197,7 @@ class MembershipMonitor(lightning.Callback):
             parts = (part.cpu().split(sizes) for part in (found.log_prob, found.mean, found.std))
             columns |= dict(zip(batch["doc_index"].tolist(), zip(*parts, strict=True), strict=True))
         log_prob, mean, std = (
-            torch.cat([columns[index][place] for index in range(len(documents))]).numpy() for place in range(3)
+            torch.cat([columns[index][column] for index in range(len(documents))]).numpy() for column in range(3)
         )
         return TokenTable(
             tuple(map(str, range(len(documents)))),

@@ -14,20 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.checks import Checked, require_choice
 from nonmember.corpora import Component
+from nonmember.records import Corpus, Question, TokenTable
+from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
-    from nonmember.records import Corpus, Question, TokenTable
-    from nonmember.records.answers import Completion, Request
 
 BOS = ("auto", "always", "never")  # read before each text: what the tokenizer itself puts there; always; never
 LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
 FORMAT = 1  # raise it when a change of code moves what trained models hold: older entries are then left alone
 
 
-class ModelSpec(Spec["LoadedModel"]):
+def require_bos(value: object, name: str) -> None:
+    require_choice(value, BOS, "tokens.bos")  # as it is set
+
+
+class ModelSpec(Checked, Spec["LoadedModel"]):
     """A model. Most kinds have weights here; of the others (`has_weights` is False) only answers can be obtained, and
     they implement some of `complete`, `token_table` and `answer_table`."""
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from nonmember.artifacts import Builder
-from nonmember.checks import Checked, require_kind
+from nonmember.checks import require_kind
 from nonmember.corpora.sources.conversations import Turn, turns_from_json
-from nonmember.corpora.specs import CorpusSpec, require_spec
+from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.tokenizing import name_of
 from nonmember.records import Corpus
@@ -36,7 +36,7 @@ def _require_model(value: object, name: str, *, or_null: bool = False) -> None:
 
 
 @dataclass(frozen=True)
-class Rendered(Checked, CorpusSpec):
+class Rendered(CorpusSpec):
     """The conversations of `source` as `model` reads them; what the assistant says is all that is scored.
 
     Raises ValueError, with the document, where the model has no chat template, or where its template refuses a
@@ -48,11 +48,10 @@ class Rendered(Checked, CorpusSpec):
         template: None: the model's own; plain: "User: ...", an empty line, "Assistant: ...", which needs no model.
     """
 
-    source: Annotated[CorpusSpec, require_spec]
+    source: CorpusSpec
     model: Annotated[ModelSpec | None, _require_model]
     template: Literal["plain"] | None = None
 
-    fields_called = "`{field}` of {kind}"
     stored: ClassVar[bool] = False
 
     def build(self, builder: Builder) -> Corpus:

@@ -16,6 +16,7 @@ import numpy as np
 from nonmember.artifacts import Builder
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.views import RandomNeighbours
+from nonmember.models.hub import load_tokenizer, pretrained_identity
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.reading import room_of_masked
 from nonmember.models.tokenizing import around, encoded
@@ -48,8 +49,6 @@ class MaskedNeighbours(CorpusSpec):
     stored: ClassVar[bool] = True
 
     def identity(self) -> dict[str, Any]:
-        from nonmember.models.hub import pretrained_identity
-
         model = pretrained_identity(Pretrained(self.path, self.revision))
         return {"kind": "masked neighbours", "base": self.base.identity(), "number": self.number, "model": model}
 
@@ -83,7 +82,6 @@ def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
     """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that gives offsets."""
     from transformers import AutoModelForMaskedLM
 
-    from nonmember.models.hub import load_tokenizer
     from nonmember.models.loading import transformers_model
 
     tokenizer = load_tokenizer(Pretrained(path, revision))

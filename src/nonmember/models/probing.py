@@ -16,13 +16,13 @@ import torch
 import transformers
 from torch import Tensor
 
+from nonmember.artifacts import Builder
+from nonmember.models.base import ModelSpec
 from nonmember.models.forward import evaluation_mode, full_logits, number_of_embeddings
 from nonmember.models.lengths import Lengths, lengths_of
 from nonmember.models.reading import position_limit
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Builder
-    from nonmember.models.base import ModelSpec
     from nonmember.models.loading import LoadedModel
 
 FORMAT = 1  # raise it when models are probed otherwise: they are then probed again

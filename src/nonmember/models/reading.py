@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from nonmember.artifacts import Spec
+from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
+from nonmember.corpora import CorpusSpec
+from nonmember.models.base import ModelSpec
 from nonmember.models.lengths import lengths_of
 from nonmember.models.tokenizing import around, encode_beginnings, encoded, ids_of, naming, spans_of, sure_beginning
+from nonmember.records import Document
 from nonmember.records.spans import scored_spans, turns_of
-
-if TYPE_CHECKING:
-    from nonmember.artifacts import Builder
-    from nonmember.corpora import CorpusSpec
-    from nonmember.models.base import ModelSpec
-    from nonmember.records import Document
 
 LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the tokens are not counted
 NUM_SAMPLED = 200  # documents whose tokens are counted where a number is only expected

@@ -8,7 +8,7 @@ is arithmetic on some.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
@@ -17,16 +17,46 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
+from nonmember.models.reading import expected_tokens
 from nonmember.records import Corpus, Embeddings
 from nonmember.records.requirements import Access
+from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
 
 if TYPE_CHECKING:
+    import lightning
+
     from nonmember.models.loading import LoadedModel
+    from nonmember.observations.passes.features import Features
 
 T = TypeVar("T")
 
+# Logits of one block. Large enough for the matrix product to be efficient (each block reads the whole output
+# matrix again: at V = 50,304, 16 rows at a time take three times as long as 300), small beside the body's
+# activations.
+BLOCK_BYTES = 64 * MIB
 FORMAT = 1  # raise it when a change of code moves what observations hold: older entries are then left alone
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model reads, and where what comes of it is written.
+
+    Attributes:
+        out_dir: Gets part-<rank>.parquet of each process.
+        make_trainer: Takes the keyword arguments of `lightning.Trainer`, some of which are set by the pass.
+        max_batch_tokens: Most tokens of a batch, padding included; a longer document goes alone.
+        block_bytes: Of the logits that are made at a time.
+        description: What the progress bar says.
+        features: Those of earlier passes, taken and added to.
+    """
+
+    out_dir: Path
+    make_trainer: Callable[..., lightning.Trainer]
+    max_batch_tokens: int
+    block_bytes: int = BLOCK_BYTES
+    description: str = "observing"
+    features: Features | None = None
 
 
 class Counts(Protocol):
@@ -69,6 +99,11 @@ class Observation(Spec[T]):
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         """Write part-<rank>.parquet into the folder; return `Counts`, or raise ValueError where the model cannot."""
 
+    def reading(self, builder: Builder, folder: Path, description: str, features: Features | None = None) -> Reading:
+        compute = builder.compute
+        block_bytes = compute.block_mib * MIB
+        return Reading(folder, compute.trainer, compute.max_batch_tokens, block_bytes, description, features)
+
     def content(self, builder: Builder) -> str:
         """Fingerprint of the documents."""
         return self.corpus.fingerprint(builder)
@@ -87,8 +122,6 @@ class Observation(Spec[T]):
 
     def expected_tokens(self, builder: Builder) -> int | None:
         """One pass over the documents, of as many tokens as the observation reads of each."""
-        from nonmember.models.reading import expected_tokens
-
         return expected_tokens(builder, self.model, self.corpus, getattr(self, "max_tokens", None))
 
     def alike(self) -> str:

@@ -13,7 +13,6 @@ from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id
 from nonmember.records import Embeddings, GradientNorms
 from nonmember.records.requirements import Access
-from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
 
 if TYPE_CHECKING:
@@ -55,18 +54,14 @@ class Diverged(Observation[DocumentScores], Measurement):
         shared = shared_ids(loaded.tokenizer, theirs.tokenizer)
         _, share = read_alike(ids, encode_corpus(theirs, documents, self.max_tokens), shared[0])
         require_shared_vocabulary(share, self.model.readable, self.other.readable, "a comparison needs")
+        what = f"comparing {self.model.readable} with {self.other.readable}"
         return observe_divergence(
             builder.model_for_trainer(loaded.model),
             theirs.model,
             dict(zip(documents.doc_ids, ids, strict=True)),
-            folder,
-            builder.compute.trainer,
+            self.reading(builder, folder, what, builder.memory.shared(Features)),
             shared_ids=shared,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"comparing {self.model.readable} with {self.other.readable}",
             scored=scored_by_id(loaded, documents, self.max_tokens),
-            features=builder.memory.shared(Features),
         )
 
     def load(self, builder: Builder, entry: Entry) -> DocumentScores:
@@ -114,12 +109,9 @@ class Embedded(Observation[Embeddings], Measurement):
         return embed(
             builder.model_for_trainer(loaded.model),
             dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
-            folder,
-            builder.compute.trainer,
+            self.reading(builder, folder, f"embedding by {self.model.readable}"),
             layer=self.layer,
             dropout_seed=self.dropout_seed,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            description=f"embedding by {self.model.readable}",
         )
 
     def measure(self, builder: Builder) -> Measured:
@@ -146,8 +138,6 @@ class Gradients(Observation[GradientNorms]):
         return observe_gradients(
             builder.model_for_trainer(loaded.model),
             dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
-            folder,
-            builder.compute.trainer,
-            description=f"gradients of {self.model.readable}",
+            self.reading(builder, folder, f"gradients of {self.model.readable}"),
             scored=scored_by_id(loaded, documents, self.max_tokens),
         )

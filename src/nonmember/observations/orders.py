@@ -11,10 +11,10 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.transforms.ordered import Sharded, line, random_orders
 from nonmember.models.base import ModelSpec
+from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Corpus, Document, OrderTable
 from nonmember.records.requirements import Access
-from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
 
 if TYPE_CHECKING:
@@ -61,28 +61,25 @@ class OrderLikelihoods(Observation[OrderTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.models.tokenizing import naming
-        from nonmember.observations.passes.orders import Shard, observe_orders
+        from nonmember.observations.passes.orders import OrderedShard, observe_orders
 
         examples = self._examples(builder)
         with naming(examples.doc_ids):
             front, ids = encode_pieces(loaded.tokenizer, [line(item.text) for item in examples.documents])
         ids_of = dict(zip(examples.doc_ids, ids, strict=True))
         shards = {
-            name: Shard([ids_of[item.doc_id] for item in shard], random_orders(shard, self.num_orders, self.seed))
+            name: OrderedShard(
+                [ids_of[item.doc_id] for item in shard], random_orders(shard, self.num_orders, self.seed)
+            )
             for name, shard in self._shards(builder).items()
         }
         return observe_orders(
             builder.model_for_trainer(loaded.model),
             shards,
             front,
-            folder,
-            builder.compute.trainer,
+            self.reading(builder, folder, f"reordering for {self.model.readable}"),
             window=self.window,
             stride=self.stride,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"reordering for {self.model.readable}",
         )
 
     def load(self, builder: Builder, entry: Entry) -> OrderTable:

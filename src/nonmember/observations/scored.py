@@ -16,14 +16,14 @@ from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
-from nonmember.models.reading import Read
+from nonmember.models.reading import Read, length_of_windows, position_limit
+from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id, texts_of
 from nonmember.observations.documents import Gradients
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
 from nonmember.records import Document, TokenTable
 from nonmember.records.neighbours import name_of_neighbour, text_of_neighbour
 from nonmember.records.requirements import Access
-from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
 
@@ -200,8 +200,7 @@ class BehindPrefix(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.models.reading import position_limit
-        from nonmember.models.tokenizing import naming
+        from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)
         own = set(texts_of(documents))
@@ -219,9 +218,10 @@ class BehindPrefix(Observation[TokenTable]):
             doc_id: [*before, *ids] if len(ids) > 1 else []
             for doc_id, ids in zip(documents.doc_ids, texts, strict=True)
         }
-        what = f"observing {self.model.readable} behind {len(kept)} texts"
+        reading = self.reading(builder, folder, f"observing {self.model.readable} behind {len(kept)} texts")
         scored = _scored_behind(scored_by_id(loaded, documents, self.max_tokens), dict.fromkeys(whole, before))
-        return _observe_behind(builder, loaded, folder, whole, dict.fromkeys(whole, len(before)), what, scored)
+        model, num_context = builder.model_for_trainer(loaded.model), dict.fromkeys(whole, len(before))
+        return observe(model, whole, reading, num_context=num_context, scored=scored)
 
 
 def _scored_behind(
@@ -231,31 +231,6 @@ def _scored_behind(
     if scored is None:
         return None
     return {name: [*(False for _ in ids), *scored[text_of_neighbour(name)]] for name, ids in before.items()}
-
-
-def _observe_behind(
-    builder: Builder,
-    loaded: LoadedModel,
-    folder: Path,
-    token_ids: Mapping[str, Sequence[int]],
-    num_context: Mapping[str, int],
-    description: str,
-    scored: Mapping[str, list[bool]] | None,
-) -> Any:
-    """num_context: how many ids at the beginning are read and not scored."""
-    from nonmember.observations.passes.tokens import observe
-
-    return observe(
-        builder.model_for_trainer(loaded.model),
-        token_ids,
-        folder,
-        builder.compute.trainer,
-        num_context=num_context,
-        scored=scored,
-        max_batch_tokens=builder.compute.max_batch_tokens,
-        block_bytes=builder.compute.block_mib * MIB,
-        description=description,
-    )
 
 
 @dataclass(frozen=True)
@@ -281,8 +256,7 @@ class BehindAnother(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
-        from nonmember.models.reading import position_limit
-        from nonmember.models.tokenizing import naming
+        from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)
         contexts = contexts_of(documents.documents, self.num_contexts)
@@ -303,8 +277,10 @@ class BehindAnother(Observation[TokenTable]):
         unscored = 0 if front else 1  # alone the first token has nothing before it
         num_context = {name: len(items) + unscored for name, items in before.items()}
         what = f"observing {self.model.readable} behind {self.num_contexts} other documents each"
+        reading = self.reading(builder, folder, what)
         scored = _scored_behind(scored_by_id(loaded, documents, room), before)
-        return _observe_behind(builder, loaded, folder, whole, num_context, what, scored)
+        model = builder.model_for_trainer(loaded.model)
+        return observe(model, whole, reading, num_context=num_context, scored=scored)
 
     def expected_tokens(self, builder: Builder) -> int | None:
         alone = super().expected_tokens(builder)
@@ -371,7 +347,6 @@ class WholeTexts(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_whole
-        from nonmember.models.reading import length_of_windows
         from nonmember.observations.passes.rolling import observe_windows
 
         documents = builder.get(self.corpus)
@@ -381,9 +356,5 @@ class WholeTexts(Observation[TokenTable]):
             dict(zip(documents.doc_ids, sequences, strict=True)),
             prefix,
             length_of_windows(loaded.model.config, loaded.tokenizer),
-            folder,
-            builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"observing whole texts under {self.model.readable}",
+            self.reading(builder, folder, f"observing whole texts under {self.model.readable}"),
         )

@@ -15,13 +15,13 @@ from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
+from nonmember.models.tokenizing import naming
 from nonmember.observations.base import Observation, require_plain, scored_by_id, texts_of
-from nonmember.records import Prompt, Question, TokenTable
-from nonmember.runtime.compute import MIB
+from nonmember.records import Corpus, Prompt, Question, TokenTable
+from nonmember.scores import token_counts
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
-    from nonmember.records import Corpus
 
 NOT_REACHED = "no scored token: the assistant says nothing within the tokens that are read"
 
@@ -54,13 +54,8 @@ class TokenStatistics(Observation[TokenTable]):
         return observe(
             builder.model_for_trainer(loaded.model),
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
-            folder,
-            builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"observing {self.model.readable}",
+            self.reading(builder, folder, f"observing {self.model.readable}", builder.memory.shared(Features)),
             scored=scored_by_id(loaded, shown, self.max_tokens),
-            features=builder.memory.shared(Features),
         )
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:
@@ -105,11 +100,7 @@ class AnswerProbabilities(Observation[TokenTable]):
             builder.model_for_trainer(loaded.model),
             prompts,
             answer_ids(loaded.tokenizer, self.question),
-            folder,
-            builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB,
-            description=f"asking {self.model.readable}",
+            self.reading(builder, folder, f"asking {self.model.readable}"),
         )
 
     def build(self, builder: Builder) -> TokenTable:
@@ -121,7 +112,6 @@ def prompts_about(
 ) -> Mapping[str, list[int]]:
     """Document id -> ids of the prompt about it. Texts are cut, never the prompt around them."""
     from nonmember.models.prompting import prompt_ids, room_for_text, shortened
-    from nonmember.models.tokenizing import naming
 
     require_plain(corpus, "Questions are asked about")
     tokenizer = loaded.tokenizer
@@ -138,7 +128,6 @@ def token_counts_in(
     """[V] how often each of the model's token ids occurs in a general corpus, among the first `max_tokens` of each
     document. Models with one tokenizer share it in memory, and so do the parts of a streamed corpus."""
     from nonmember.models.encoding import encode_corpus
-    from nonmember.scores import token_counts
 
     loaded = builder.get(model)
     vocab_size = loaded.model.config.vocab_size

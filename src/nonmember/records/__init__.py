@@ -1,12 +1,18 @@
 """Plain records that cross layers, and their Parquet schemas. Imports neither torch nor Hydra."""
 
-from nonmember.records.arrays import FloatArray, VectorArray
+from nonmember.records.answers import Prompt, Question, Template
 from nonmember.records.corpus import Corpus, Document
-from nonmember.records.embeddings import DIVERGENCE_SCHEMA, Embeddings, embedding_schema
-from nonmember.records.gradients import GradientNorms
+from nonmember.records.documents import (
+    DIVERGENCE_SCHEMA,
+    ORDER_SCHEMA,
+    Embeddings,
+    FloatArray,
+    GradientNorms,
+    OrderTable,
+    VectorArray,
+    embedding_schema,
+)
 from nonmember.records.neighbours import Neighbours
-from nonmember.records.orders import ORDER_SCHEMA, OrderTable
-from nonmember.records.prompts import Prompt, Question, Template
 from nonmember.records.streams import Stream
 from nonmember.records.tokens import TOKEN_SCHEMA, TokenTable
 

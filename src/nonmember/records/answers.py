@@ -1,4 +1,4 @@
-"""Requests to a model that answers with text, and its answers."""
+"""What models are asked about texts (rendered in `models.prompting`), requests for text, and their answers."""
 
 from __future__ import annotations
 
@@ -110,3 +110,39 @@ class Answer:
 
 
 Answers = tuple[Answer, ...]  # about one document, in the order of the requests
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """An instruction about a text. Rendering, by chat template or as plain text, is in `models.prompting`."""
+
+    instruction: str
+
+    def request(self, text: str) -> str:
+        """The text and the cue: all but the instruction."""
+        return f"Text: {text}\nResponse:"
+
+
+@dataclass(frozen=True)
+class Template(Prompt):
+    """A prompt with a place of its own for the text.
+
+    Attributes:
+        template: The request, with {text} where it stands.
+    """
+
+    template: str
+
+    def request(self, text: str) -> str:
+        return self.template.replace("{text}", text)
+
+
+@dataclass(frozen=True)
+class Question(Prompt):
+    """A prompt that is answered in one word.
+
+    Attributes:
+        answers: Those whose probabilities are wanted.
+    """
+
+    answers: tuple[str, ...]

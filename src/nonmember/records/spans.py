@@ -17,8 +17,8 @@ def words(text: str) -> list[tuple[int, int]]:
 
 def first_tokens(text: str, spans: Spans, number: int) -> str:
     """The text up to the end of so many tokens; all of it where it has fewer."""
-    places = spans(text)
-    return text[: places[number - 1][1]] if len(places) > number else text
+    found = spans(text)
+    return text[: found[number - 1][1]] if len(found) > number else text
 
 
 def turns_of(pieces: Sequence[str]) -> list[tuple[int, int]]:

@@ -124,9 +124,9 @@ class Shards(Stream):
         return np.cumsum(sizes)
 
     def _row_group(self, number: int, columns: list[str] | None = None) -> pa.Table:
-        place = int(np.searchsorted(self._ends, number, side="right"))
-        first = int(self._ends[place - 1]) if place else 0
-        file = _opened(self.folder / self.shards[place].name, os.getpid())
+        index = int(np.searchsorted(self._ends, number, side="right"))
+        first = int(self._ends[index - 1]) if index else 0
+        file = _opened(self.folder / self.shards[index].name, os.getpid())
         return file.read_row_group(number - first, columns=columns, use_threads=False)
 
     @cached_property
@@ -142,7 +142,7 @@ def _opened(path: Path, process: int) -> pq.ParquetFile:
 
 
 @dataclass(frozen=True)
-class Held(Stream):
+class InMemoryStream(Stream):
     """A corpus in memory as a stream. Each document is a chunk, so that its documents are spread over a mixture."""
 
     corpus: Corpus
@@ -189,9 +189,9 @@ class Mixed(Stream):
         return int(self._ends[-1])
 
     def chunk(self, number: int) -> list[Document]:
-        place = int(np.searchsorted(self._ends, number, side="right"))
-        part = self.parts[place][0]
-        return part.chunk((number - (int(self._ends[place - 1]) if place else 0)) % part.num_chunks)
+        index = int(np.searchsorted(self._ends, number, side="right"))
+        part = self.parts[index][0]
+        return part.chunk((number - (int(self._ends[index - 1]) if index else 0)) % part.num_chunks)
 
     @cached_property
     def _ends(self) -> Any:
@@ -199,7 +199,7 @@ class Mixed(Stream):
 
 
 def as_stream(corpus: Corpus | Stream) -> Stream:
-    return corpus if isinstance(corpus, Stream) else Held(corpus)
+    return corpus if isinstance(corpus, Stream) else InMemoryStream(corpus)
 
 
 class ShardWriter:

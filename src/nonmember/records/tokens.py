@@ -68,18 +68,18 @@ class TokenTable:
         """
         paths = [paths] if isinstance(paths, Path) else list(paths)
         table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths]).combine_chunks()
-        place = {doc_id: index for index, doc_id in enumerate(doc_ids)}
+        index_of = {doc_id: index for index, doc_id in enumerate(doc_ids)}
         encoded = table["doc_id"].combine_chunks()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], TOKEN_SCHEMA.field("doc_id").type)
         names = encoded.dictionary.to_pylist()
-        unknown = [name for name in names if name not in place]
+        unknown = [name for name in names if name not in index_of]
         if unknown:
             raise ValueError(
                 f"The observations contain documents that the corpus does not have, first {unknown[0]!r}. "
                 "They belong to another corpus; observe this one."
             )
-        code = np.array([place[name] for name in names], dtype=np.int64)
+        code = np.array([index_of[name] for name in names], dtype=np.int64)
         document = code[encoded.indices.to_numpy(zero_copy_only=False)] if len(table) else np.zeros(0, np.int64)
         column = {name: table[name].to_numpy() for name in TOKEN_SCHEMA.names if name != "doc_id"}
         order = np.lexsort((column["position"], document))

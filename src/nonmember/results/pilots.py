@@ -20,7 +20,7 @@ from nonmember.results.readings import planted
 from nonmember.results.result import SCORES, AuditResult
 from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.margins import Extra
-from nonmember.stats.planning import Costs, Pilot, PilotAudit, Spread, pilot, shared_part, spread
+from nonmember.stats.planning import Costs, Pilot, PilotAudit, PilotSpread, pilot, shared_part, spread
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _without(outcome: TwoWay) -> Any:
     return outcome.jackknife.without_reference_G - outcome.jackknife.without_distilled_SG.mean(axis=0)
 
 
-def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], measured: Spread) -> Iterable[str]:
+def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], measured: PilotSpread) -> Iterable[str]:
     invalid = sum(run.verdict.decision == "invalid" for run in runs)
     sizes = sorted({audit.num_documents for audit in audits})
     seeds = sorted({audit.num_seeds for audit in audits})

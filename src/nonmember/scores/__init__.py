@@ -7,7 +7,6 @@ mean and standard deviation of log p under the model's own distribution, and Gra
 loss. Pure numpy.
 """
 
-from nonmember.scores.answers import AnswerProbability
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs
 from nonmember.scores.frequency import DcPdd, token_counts
 from nonmember.scores.functions import (
@@ -25,8 +24,7 @@ from nonmember.scores.functions import (
     reference_ratio,
     zlib,
 )
-from nonmember.scores.gradients import GradNorm
-from nonmember.scores.likelihood import Loss, Perplexity, TopLoss
+from nonmember.scores.likelihood import AnswerProbability, GradNorm, Loss, Perplexity, TopLoss
 from nonmember.scores.out_models import Lira, Rmia
 from nonmember.scores.relative import (
     Codec,

@@ -182,14 +182,14 @@ def nll(table: TokenTable) -> FloatArray:
 
 def in_order_of(doc_ids: Sequence[str], table: TokenTable, values: FloatArray) -> FloatArray:
     """Values per document of `table`, put into the order of `doc_ids`."""
-    place = {doc_id: index for index, doc_id in enumerate(table.doc_ids)}
-    missing = [doc_id for doc_id in doc_ids if doc_id not in place]
+    index_of = {doc_id: index for index, doc_id in enumerate(table.doc_ids)}
+    missing = [doc_id for doc_id in doc_ids if doc_id not in index_of]
     if missing:
         raise ValueError(
             f"{len(missing)} documents are missing from one of the token tables, first {missing[0]!r}. "
             "Observe every model and view on the same corpus."
         )
-    return values[[place[doc_id] for doc_id in doc_ids]]
+    return values[[index_of[doc_id] for doc_id in doc_ids]]
 
 
 def ratio(numerator: FloatArray, nll_target: FloatArray) -> FloatArray:

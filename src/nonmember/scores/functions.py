@@ -373,9 +373,9 @@ def _table(log_probs: Tokens, is_one: bool, name: str, **columns: Tokens) -> Tok
     values["log_prob"] = np.concatenate([*texts, np.zeros(0)])
     for column, given in columns.items():
         parts = _arrays(given, is_one, column)
-        if (came := [len(part) for part in parts]) != lengths:
+        if (found := [len(part) for part in parts]) != lengths:
             raise ValueError(
-                f"Expected a {column} for every token, {lengths[:5]} of them; got {came[:5]}. Leave the first token, "
+                f"Expected a {column} for every token, {lengths[:5]} of them; got {found[:5]}. Leave the first token, "
                 "which is not scored, out of all arrays."
             )
         values[column] = np.concatenate([*parts, np.zeros(0)])

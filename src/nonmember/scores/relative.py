@@ -299,13 +299,13 @@ class Neighbourhood(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         table = needed(inputs.neighbours, "the neighbours of the texts observed", self)
-        place = {doc_id: index for index, doc_id in enumerate(inputs.tokens.doc_ids)}
-        owner = np.array([place[text_of_neighbour(name)] for name in table.doc_ids], dtype=np.int64)
+        index_of = {doc_id: index for index, doc_id in enumerate(inputs.tokens.doc_ids)}
+        owner = np.array([index_of[text_of_neighbour(name)] for name in table.doc_ids], dtype=np.int64)
         losses = nll(table)
         defined = ~np.isnan(losses)
-        total = np.bincount(owner[defined], losses[defined], minlength=len(place))
-        number = np.bincount(owner[defined], minlength=len(place))
-        mean = np.divide(total, number, out=np.full(len(place), np.nan), where=number > 0)
+        total = np.bincount(owner[defined], losses[defined], minlength=len(index_of))
+        number = np.bincount(owner[defined], minlength=len(index_of))
+        mean = np.divide(total, number, out=np.full(len(index_of), np.nan), where=number > 0)
         undefined = {f"neighbours: {NO_TOKENS}": number == 0}
         return scores_with_reasons(inputs.tokens, mean - nll(inputs.tokens), undefined)
 
@@ -376,14 +376,14 @@ class Codec(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         tokens, behind = inputs.tokens, needed(inputs.behind_another, "the texts observed behind others", self)
-        place = {doc_id: index for index, doc_id in enumerate(tokens.doc_ids)}
-        hurt, number = np.zeros(len(place)), np.zeros(len(place))
+        index_of = {doc_id: index for index, doc_id in enumerate(tokens.doc_ids)}
+        hurt, number = np.zeros(len(index_of)), np.zeros(len(index_of))
         for row, name in enumerate(behind.doc_ids):
-            index = place[text_of_neighbour(name)]
+            index = index_of[text_of_neighbour(name)]
             alone, after = tokens.log_prob[tokens.rows(index)], behind.log_prob[behind.rows(row)]
             if both := min(len(alone), len(after)):  # a token that ends a text is read of texts alone
                 loss, loss_behind = (-item[:both].astype(np.float64).mean() for item in (alone, after))
                 hurt[index] += loss_behind > loss
                 number[index] += 1
-        values = np.divide(hurt, number, out=np.full(len(place), np.nan), where=number > 0)
+        values = np.divide(hurt, number, out=np.full(len(index_of), np.nan), where=number > 0)
         return scores_with_reasons(tokens, values)

@@ -45,8 +45,8 @@ def mean_of_smallest(table: TokenTable, values: FloatArray, num_kept: npt.NDArra
     """[documents] mean of the `num_kept` smallest values of each document; NaN for the mean of none."""
     document = document_of_rows(table)
     order = np.lexsort((values, document))
-    place = np.arange(len(document)) - table.offsets[document]
-    return mean_per_document(table, values[order], keep=place < num_kept[document])
+    rank = np.arange(len(document)) - table.offsets[document]
+    return mean_per_document(table, values[order], keep=rank < num_kept[document])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
-from nonmember.checks import Checked, Count, require_count, require_number
+from nonmember.checks import Checked, Count, Number
 from nonmember.runtime.interruption import reinstate
 
 SECONDS_TO_ANSWER = 10.0
@@ -50,7 +50,7 @@ class OwnProcess(Engine):
 
 
 @dataclass(frozen=True)
-class OnRay(Engine):
+class OnRay(Checked, Engine):
     """Actors of Ray Data, each of which loads the models once. One that is killed is started again, and its part made
     anew.
 
@@ -60,14 +60,14 @@ class OnRay(Engine):
     """
 
     address: str | None
-    num_workers: int
-    num_cpus: int
-    num_gpus: float
+    num_workers: Annotated[int, Count(1)]
+    num_cpus: Annotated[int, Count(1)]
+    num_gpus: Annotated[float, Number("[0, inf)")]
+
+    fields_called = "engine.{field}"
 
     def __post_init__(self) -> None:
-        require_count(self.num_workers, 1, "engine.num_workers")
-        require_count(self.num_cpus, 1, "engine.num_cpus")
-        require_number(self.num_gpus, "[0, inf)", "engine.num_gpus")
+        super().__post_init__()
         if find_spec("ray") is None:
             raise ValueError(NOT_INSTALLED)
 

@@ -29,6 +29,7 @@ from nonmember.records.streams import CHUNK_BYTES, Shards
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.files import alone_in, file_hash, replacing
 from nonmember.runtime.progress import Stage, tracked
+from nonmember.runtime.quiet import quieten
 from nonmember.scoring.engines import DuplicateIds, Manifest
 from nonmember.scoring.part_files import (
     COMPARED,
@@ -58,7 +59,7 @@ EARLIER = """
 
 
 @dataclass(frozen=True)
-class Part:
+class ScoringPart:
     """first, end: its chunks, without `end`.   start: number of its first document in the stream."""
 
     number: int
@@ -72,13 +73,13 @@ class Part:
         return f"part-{self.number:05d}"
 
 
-def parts_of(stream: Shards, mib: int) -> list[Part]:
+def parts_of(stream: Shards, mib: int) -> list[ScoringPart]:
     """The stream in parts of whole chunks."""
     size, starts = max(1, mib * MIB // CHUNK_BYTES), stream.starts
     firsts = range(0, stream.num_chunks, size)
     ends = [min(first + size, stream.num_chunks) for first in firsts]
     return [
-        Part(number, first, end, int(starts[first]), int(starts[end] - starts[first]))
+        ScoringPart(number, first, end, int(starts[first]), int(starts[end] - starts[first]))
         for number, (first, end) in enumerate(zip(firsts, ends, strict=True))
     ]
 
@@ -201,9 +202,9 @@ class PartScorer:
     files: PartFiles
     builder: Builder
 
-    def __call__(self, part: Part) -> dict[str, Any]:
+    def __call__(self, part: ScoringPart) -> dict[str, Any]:
         repeated = places_between(self.files.folder / DUPLICATES, part.start, part.start + part.num_documents)
-        chunks = Chunks(self.stream, part.first, part.end, tuple(place - part.start for place in repeated))
+        chunks = Chunks(self.stream, part.first, part.end, tuple(number - part.start for number in repeated))
         with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.files.folder) as scratch:
             builder = PartBuilder.beside(self.builder, Path(scratch))
             table = ScoreTable.of(replace(self.scoring, corpus=chunks), builder, self.limit, one_of_many=True)
@@ -222,8 +223,8 @@ class PartScorer:
 
     def __reduce__(self) -> Any:
         """Models in memory stay here."""
-        here = (self.scoring, self.stream, self.limit, self.question, self.files)
-        return _in_another_process, (*here, self.builder.store.root, self.builder.compute)
+        own = (self.scoring, self.stream, self.limit, self.question, self.files)
+        return _in_another_process, (*own, self.builder.store.root, self.builder.compute)
 
 
 def _in_another_process(
@@ -235,8 +236,6 @@ def _in_another_process(
     root: Path,
     compute: Compute,
 ) -> PartScorer:
-    from nonmember.runtime.quiet import quieten
-
     quieten()
     return PartScorer(scoring, stream, limit, question, files, Builder(Store(root), compute, NoTracker()))
 
@@ -315,15 +314,15 @@ def places_between(path: Path, first: int, end: int) -> list[int]:
     if not path.is_file():
         return []
     table = pq.read_table(path, columns=["place"], filters=[("place", ">=", first), ("place", "<", end)])
-    return [int(place) for place in table["place"].to_pylist()]
+    return [int(number) for number in table["place"].to_pylist()]
 
 
 def _numbered(ids: Iterable[Sequence[str]]) -> Iterator[tuple[str, int]]:
-    place = 0
+    number = 0
     for some in ids:
         for item in some:
-            yield item, place
-            place += 1
+            yield item, number
+            number += 1
 
 
 def _write(rows: sqlite3.Cursor, path: Path) -> int:

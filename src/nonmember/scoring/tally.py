@@ -87,10 +87,10 @@ class Tally:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Tally:
-        def sample(one: Mapping[str, Any]) -> DocumentSample:
-            return DocumentSample(one["number"], tuple(one["first"]))
+        def sample(item: Mapping[str, Any]) -> DocumentSample:
+            return DocumentSample(item["number"], tuple(item["first"]))
 
-        without = {(one["reason"], tuple(one["scores"])): sample(one) for one in value["without"]}
+        without = {(item["reason"], tuple(item["scores"])): sample(item) for item in value["without"]}
         return cls(value["num_documents"], value["num_tokens"], sample(value["cut"]), value["longest"], without)
 
     def say(self, dropped: Mapping[str, int], limit: int, tokens: Mapping[str, Mapping[str, str | None]]) -> None:

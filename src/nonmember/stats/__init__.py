@@ -14,15 +14,7 @@ shares                       exact_interval, exact_upper_bound, fisher_greater
 several tests                holm, benjamini_hochberg, intersection_union
 """
 
-from nonmember.stats.blind import (
-    BlindAuc,
-    BlindBaseline,
-    BlindGuess,
-    blind_baseline,
-    blind_guesses,
-    layout_auc,
-    layout_features,
-)
+from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline, layout_auc, layout_features
 from nonmember.stats.bootstrap import (
     BootstrapCorrelation,
     CorrelationDifference,
@@ -48,7 +40,7 @@ from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.detection import DetectionCurve, DetectionPoint, detection_curve
 from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
-from nonmember.stats.letter_choice import Choices, calibration_offsets
+from nonmember.stats.letter_choice import BlindGuess, Choices, blind_guesses, calibration_offsets
 from nonmember.stats.margins import Extra, Margin, margin, prediction_p_value
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
 from nonmember.stats.paired import OrderStatistic, PairedT, order_test, paired_t_greater, paired_t_less

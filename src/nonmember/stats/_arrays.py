@@ -1,6 +1,8 @@
-"""Input checks shared by the statistics."""
+"""Types of arrays, numbers of labels and input checks that the statistics share."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +30,31 @@ def as_scores(name: str, values: npt.ArrayLike) -> FloatArray:
     return scores
 
 
+def numbered(labels: Iterable[Hashable]) -> IntArray:
+    """[N] labels as numbers from 0, in the order in which they first come."""
+    number_of: dict[Hashable, int] = {}
+    return np.array([number_of.setdefault(item, len(number_of)) for item in labels], dtype=np.int64)
+
+
+def check_level(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For a 95% interval pass 0.05.")
+
+
+def check_resampling(num_resamples: int, alpha: float) -> None:
+    if num_resamples < 1:
+        raise ValueError(f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 10000 or so.")
+    check_level(alpha)
+
+
 def as_paired_scores(**named: npt.ArrayLike) -> tuple[FloatArray, ...]:
     """Scores of the same documents in the same order, at least two documents; `ValueError` otherwise."""
     scores = {name: as_scores(name, values) for name, values in named.items()}
     lengths = {name: values.size for name, values in scores.items()}
     if len(set(lengths.values())) > 1:
-        came = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        given = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ValueError(
-            f"Expected scores of the same documents, hence of equal length; got {came}. "
+            f"Expected scores of the same documents, hence of equal length; got {given}. "
             "Join the scores on the document id first."
         )
     if min(lengths.values()) < 2:

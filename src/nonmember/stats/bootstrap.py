@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
+from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling
 from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts, rank_correlation
 
 # A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
@@ -116,7 +116,7 @@ def difference_of_dependent_correlations(
     (0.41, True)
     """
     check_metric(metric)
-    _check_settings(num_resamples, alpha)
+    check_resampling(num_resamples, alpha)
     _check_margin(margin)
     reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
     reference_rho_B, distilled_rho_B = _resampled_correlations(
@@ -212,7 +212,7 @@ def bootstrap_correlation(
     (1.0, 1.0)
     """
     check_metric(metric)
-    _check_settings(num_resamples, alpha)
+    check_resampling(num_resamples, alpha)
     x, y = as_paired_scores(x=x, y=y)
     (distribution,) = _resampled_correlations((x,), y, metric, num_resamples=num_resamples, rng=rng)
     ci_low, ci_high = percentile_interval(distribution, alpha)
@@ -318,13 +318,6 @@ def _resampled_correlations(
         block = slice(start, start + block_size)
         correlations[:, block] = correlations_of_counts(counts_NB, orderings, target_ordering, metric)
     return correlations
-
-
-def _check_settings(num_resamples: int, alpha: float) -> None:
-    if num_resamples < 1:
-        raise ValueError(f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 10000 or so.")
-    if not 0 < alpha < 1:
-        raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For a 95% interval pass 0.05.")
 
 
 def _check_margin(margin: float) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import BoolArray, FloatArray, as_scores
+from nonmember.stats._arrays import BoolArray, FloatArray, as_scores, numbered
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
 
 FprConvention = Literal["<=", "<"]
@@ -266,9 +266,8 @@ def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.ran
     >>> cluster_counts(["a", "a", "b"], 4, np.random.default_rng(0)).shape
     (3, 4)
     """
-    number: dict[Hashable, int] = {}
-    cluster_of = np.array([number.setdefault(item, len(number)) for item in clusters], dtype=np.int64)
-    counts = np.empty((len(number), num_resamples))
+    cluster_of = numbered(clusters)
+    counts = np.empty((cluster_of.max(initial=-1) + 1, num_resamples))
     draw_counts(rng, out=counts)
     return counts[cluster_of]
 

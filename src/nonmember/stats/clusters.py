@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.stats._arrays import FloatArray
+from nonmember.stats._arrays import FloatArray, numbered
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
-from nonmember.stats.classification import tpr_at_fpr
+from nonmember.stats.classification import cluster_counts, tpr_at_fpr
 from nonmember.stats.proportions import Interval, exact_interval
 
 
@@ -65,7 +65,7 @@ def clustered_share(
             f"Expected one trial or more, each with a cluster of either kind; got {len(hits_N)} trials, {len(first)} "
             f"and {len(second)} clusters."
         )
-    first_N, second_N = _numbered(first), _numbered(second)
+    first_N, second_N = numbered(first), numbered(second)
     shape = (int(first_N.max()) + 1, int(second_N.max()) + 1)
     trials, found = np.zeros(shape), np.zeros(shape)
     np.add.at(trials, (first_N, second_N), 1.0)
@@ -126,20 +126,12 @@ def clustered_tpr_at_fpr(
     if num_hits in (0, num_positives):
         interval = exact_interval(num_clusters if num_hits else 0, num_clusters, alpha)
         return ClusteredShare(share, interval, exact, num_clusters)
-    weights_NB = _weights(first, num_resamples, rng) * _weights(second, num_resamples, rng)
+    weights_NB = cluster_counts(first, num_resamples, rng) * cluster_counts(second, num_resamples, rng)
     threshold_B = _exceeded_by(scores_N[~labels_N], weights_NB[~labels_N], fpr)
     hits_NB = weights_NB[labels_N] * (scores_N[labels_N, None] > threshold_B)
     weight_B, shares_B = weights_NB[labels_N].sum(axis=0), np.full(num_resamples, np.nan)
     np.divide(hits_NB.sum(axis=0), weight_B, out=shares_B, where=(weight_B > 0) & np.isfinite(threshold_B))
     return ClusteredShare(share, Interval(*percentile_interval(shares_B, alpha)), exact, num_clusters)
-
-
-def _weights(clusters: Sequence[Hashable], num_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """[N, B] how often the cluster of each trial is drawn."""
-    numbers_N = _numbered(clusters)
-    drawn = np.empty((int(numbers_N.max()) + 1, num_resamples))
-    draw_counts(rng, out=drawn)
-    return np.asarray(drawn[numbers_N])
 
 
 def _exceeded_by(scores_N: FloatArray, weights_NB: FloatArray, share: float) -> FloatArray:
@@ -150,9 +142,3 @@ def _exceeded_by(scores_N: FloatArray, weights_NB: FloatArray, share: float) -> 
     above_NB, total_B = np.cumsum(by_score_NB, axis=0) - by_score_NB, by_score_NB.sum(axis=0)
     last_B = (above_NB <= share * total_B + 1e-9).sum(axis=0) - 1
     return np.where(total_B > 0, -negated_N[last_B], np.inf)
-
-
-def _numbered(clusters: Sequence[Hashable]) -> npt.NDArray[np.int64]:
-    """In the order in which they come first."""
-    number: dict[Hashable, int] = {}
-    return np.array([number.setdefault(item, len(number)) for item in clusters], dtype=np.int64)

@@ -48,7 +48,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
+from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling
 from nonmember.stats.bootstrap import count_draws, draw_counts
 from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts
 
@@ -190,11 +190,7 @@ def two_way(
     (0.5, True)
     """
     check_metric(metric)
-    if num_resamples < 1 or not 0 < alpha < 1:
-        raise ValueError(
-            f"Expected num_resamples of at least 1 and 0 < alpha < 1; got {num_resamples} and {alpha}. "
-            "Pass 10000 and 0.05 or so."
-        )
+    check_resampling(num_resamples, alpha)
     scores = _Scores.of(reference_N, target_N, distilled_SN, clusters, metric)
     jackknife = scores.jackknife()
     variance = jackknife.variance(

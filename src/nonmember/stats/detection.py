@@ -28,6 +28,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
+from nonmember.stats._arrays import check_level
 from nonmember.stats.margins import (
     NO_EXTRA,
     Extra,
@@ -191,5 +192,4 @@ def _check(controls: Mapping[Exposure, Sequence[float]], alpha: float) -> None:
                 f"Expected readings of a share in (0, 1] and a dose above 0; got {share} and {dose}. "
                 "Controls that read nothing are the negatives."
             )
-    if not 0 < alpha < 1:
-        raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For 95% confidence pass 0.05.")
+    check_level(alpha)

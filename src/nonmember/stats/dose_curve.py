@@ -197,13 +197,13 @@ class DoseCurve:
         roots = np.sign(self.grid[best] - self.grid) * np.sqrt(np.maximum(by_dose - by_dose[best], 0.0))
         p_at_least, p_at_most = scipy.special.stdtr(df, roots), scipy.special.stdtr(df, -roots)
         kept = np.nonzero((p_at_least > alpha / 2) & (p_at_most > alpha / 2))[0]
-        place = int(distances[best].argmin())  # an end is no free choice: nothing lies beyond it
-        free = int(0 < best < len(self.grid) - 1) + int(0 < place < len(self._related_grid) - 1)
-        beyond = self._beyond(values, place, between) if best == len(self.grid) - 1 else 0.0
+        index = int(distances[best].argmin())  # an end is no free choice: nothing lies beyond it
+        free = int(0 < best < len(self.grid) - 1) + int(0 < index < len(self._related_grid) - 1)
+        beyond = self._beyond(values, index, between) if best == len(self.grid) - 1 else 0.0
         spare = max(1, len(values) - free - (beyond > 0))
         return DoseReading(
             estimate=float(self.grid[best]),
-            related=float(self._related_grid[place]),
+            related=float(self._related_grid[index]),
             low=float(self.grid[kept[0]]),
             high=None if kept[-1] == len(self.grid) - 1 else float(self.grid[kept[-1]]),
             cleared_dose=_least_rejected(self.grid, p_at_least, alpha),
@@ -213,9 +213,9 @@ class DoseCurve:
             p_fit=float(scipy.stats.f.sf((by_dose[best] - beyond) / spare, spare, df)),
         )
 
-    def _beyond(self, values: FloatArray, place: int, between: Between | None) -> float:
+    def _beyond(self, values: FloatArray, index: int, between: Between | None) -> float:
         """What of D2 at the heaviest dose is owed to having read more than that: lying further along the last rise."""
-        dose, related = self.grid[-1:], self._related_grid[place : place + 1]
+        dose, related = self.grid[-1:], self._related_grid[index : index + 1]
         error, rise = values - self.at(dose, related)[0], self.monotone[-1] - self.monotone[-2]
         solved = np.linalg.solve(self._covariance_at(dose, related, between)[0], rise)
         along = float(solved @ error)
@@ -443,15 +443,15 @@ def partial_use(
         np.add.at(by_cluster, place_D, table)
         shares = SHARES[(draws @ by_cluster).argmax(axis=1)]
         low, high = np.quantile(shares, [alpha / 2, 1 - alpha / 2])
-        place = int(sums.argmax())
+        index = int(sums.argmax())
         found.append(
             PartialUse(
                 dose,
-                float(SHARES[place]),
+                float(SHARES[index]),
                 float(low),
                 float(high),
-                float(sums[place]),
-                bool(best - sums[place] <= WITHIN),
+                float(sums[index]),
+                bool(best - sums[index] <= WITHIN),
             )
         )
     return found
@@ -527,21 +527,21 @@ def duci(
     for dose, read_CD in read.items():
         threshold = _best_threshold(unread_CD.ravel(), read_CD.ravel())
         shares_D = [(table > threshold).mean(axis=0) for table in (gain_D[None], read_CD, unread_CD)]
-        told, true, false = (np.bincount(place_D, item, minlength=len(names)) for item in shares_D)
-        rates = [item.sum() / len(gain_D) for item in (told, true, false)]
+        predicted, true, false = (np.bincount(place_D, item, minlength=len(names)) for item in shares_D)
+        rates = [item.sum() / len(gain_D) for item in (predicted, true, false)]
         if rates[1] <= rates[2]:
             continue
-        drawn = [(draws @ item) / (draws @ sizes) for item in (told, true, false)]
+        drawn = [(draws @ item) / (draws @ sizes) for item in (predicted, true, false)]
         low, high = np.quantile(_debiased(*drawn), [alpha / 2, 1 - alpha / 2])
         share = float(_debiased(*map(np.asarray, rates)))
         found.append(DebiasedShare(dose, share, float(low), float(high), float(rates[1]), float(rates[2])))
     return found
 
 
-def _debiased(told: FloatArray, true: FloatArray, false: FloatArray) -> FloatArray:
+def _debiased(predicted: FloatArray, true: FloatArray, false: FloatArray) -> FloatArray:
     """0 or 1 where the rates of a draw tell nothing."""
     known = np.maximum(true - false, np.finfo(float).tiny)
-    result: FloatArray = np.clip((told - false) / known, 0.0, 1.0)
+    result: FloatArray = np.clip((predicted - false) / known, 0.0, 1.0)
     return result
 
 

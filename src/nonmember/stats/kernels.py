@@ -266,17 +266,17 @@ class _Between:
 
     def at(self, ranks: Sequence[int]) -> list[float]:
         assert self.kept is not None
-        places = [rank - self.below - self.at_low for rank in ranks]
-        inside = [place for place in places if 0 <= place < self.inside]
+        shifted = [rank - self.below - self.at_low for rank in ranks]
+        inside = [item for item in shifted if 0 <= item < self.inside]
         ordered = np.partition(self.kept, inside) if inside else self.kept
-        return [float(ordered[item]) if item in inside else self.low if item < 0 else self.high for item in places]
+        return [float(ordered[item]) if item in inside else self.low if item < 0 else self.high for item in shifted]
 
     def bin_of(self, rank: int) -> tuple[float, float]:
         """A smaller interval that holds the rank, down to a single number."""
-        place = rank - self.below - self.at_low
-        if place < 0 or place >= self.inside:
-            return (self.low, self.low) if place < 0 else (self.high, self.high)
-        index = int(np.searchsorted(np.cumsum(self.counts), place, side="right"))
+        shifted = rank - self.below - self.at_low
+        if shifted < 0 or shifted >= self.inside:
+            return (self.low, self.low) if shifted < 0 else (self.high, self.high)
+        index = int(np.searchsorted(np.cumsum(self.counts), shifted, side="right"))
         return float(self.edges[index]), float(self.edges[index + 1])
 
 

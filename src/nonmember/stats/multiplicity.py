@@ -45,9 +45,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     _check(p_values)
     adjusted = [0.0] * len(p_values)  # SciPy has no Holm, and statsmodels would be a dependency for these four lines
     highest = 0.0
-    for rank, place in enumerate(_ascending(p_values)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(_ascending(p_values)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
     return adjusted
 
 

@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import FloatArray, as_scores
+from nonmember.stats._arrays import FloatArray, as_scores, numbered
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc, roc_points
 
 
-class Spread(NamedTuple):
+class ResampledSpread(NamedTuple):
     """Mean and standard deviation (N - 1) over the few resamples of the paper."""
 
     mean: float
@@ -74,7 +74,7 @@ class GroupComparison:
     roc_auc: float
     auc_low: float
     auc_high: float
-    few: dict[str, Spread]
+    few: dict[str, ResampledSpread]
     distribution: FloatArray
 
 
@@ -126,7 +126,7 @@ def compare_groups(
     ci_low, ci_high = percentile_interval(resampled["difference"], alpha)
     auc_low, auc_high = percentile_interval(resampled["roc_auc"], alpha)
     few = {
-        name: Spread(float(resampled[name][:num_few].mean()), float(resampled[name][:num_few].std(ddof=1)))
+        name: ResampledSpread(float(resampled[name][:num_few].mean()), float(resampled[name][:num_few].std(ddof=1)))
         for name in ("best_balanced_accuracy", "roc_auc", "mean_first")
     }
     return GroupComparison(
@@ -199,9 +199,9 @@ def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     Infinite where calling nobody a member is best.
     """
     points = roc_points(scores, labels)
-    place = int(np.argmax(points.tpr - points.fpr))
+    index = int(np.argmax(points.tpr - points.fpr))
     values = np.unique(np.asarray(scores, dtype=np.float64))[::-1]
-    return math.inf if place == 0 else float(values[place - 1])
+    return math.inf if index == 0 else float(values[index - 1])
 
 
 def _group(name: str, values: npt.ArrayLike) -> FloatArray:
@@ -356,10 +356,9 @@ def _clustered(
         raise ValueError(
             f"Expected a cluster for each document of the {name} group; got {len(clusters)} for {array.size} documents."
         )
-    places = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
-    if len(places) < 2:
+    if (number := len(set(clusters))) < 2:
         raise ValueError(
-            f"Expected at least 2 clusters in the {name} group; got {len(places)}. Documents of one cluster say "
+            f"Expected at least 2 clusters in the {name} group; got {number}. Documents of one cluster say "
             "nothing of how far clusters differ: give more, or no clusters where documents were drawn singly."
         )
-    return array, np.array([places[cluster] for cluster in clusters], dtype=np.int64)
+    return array, numbered(clusters)

@@ -10,7 +10,7 @@ from typing import Any
 from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import Graph, NotMade, Planner
 from nonmember.audits.cell import Cell
-from nonmember.audits.joined import Part
+from nonmember.audits.joined import JoinedPart
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.preparation import require_documents
 from nonmember.audits.preparing import obstacle_of
@@ -69,7 +69,7 @@ class SweepPlan:
             self._add(index, cell)
         self.num_cells += 1
 
-    def see_parts(self, index: int, parts: Iterable[tuple[Part, str]]) -> None:
+    def see_parts(self, index: int, parts: Iterable[tuple[JoinedPart, str]]) -> None:
         """An audit by method=auto: its parts, each with why it will be left out, if it will be."""
         reasons = [(part.method, reason or self._see_part(index, part)) for part, reason in parts]
         if all(reason not in ("", ENDED) for _, reason in reasons):
@@ -78,7 +78,7 @@ class SweepPlan:
         self.parts[index] = reasons
         self.num_cells += 1
 
-    def _see_part(self, index: int, part: Part) -> str:
+    def _see_part(self, index: int, part: JoinedPart) -> str:
         """Why it would not be run; empty: it would."""
         assert part.cell is not None
         if self._has_ended(part.cell):

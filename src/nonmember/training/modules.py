@@ -16,10 +16,10 @@ from torchmetrics import SumMetric
 
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.training.adapters import RankSchedule
-from nonmember.training.data import Loader
 from nonmember.training.losses import Terms, cross_entropy_terms, distillation_terms, weighted_sum
 from nonmember.training.recipes import Chosen, Distillation, Optimization
 from nonmember.training.sharding import ShardableModule
+from nonmember.training.streaming import Loader
 
 MOST_BYTES = 2**28  # of a teacher's features that are kept
 

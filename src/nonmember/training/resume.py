@@ -75,7 +75,7 @@ class ResumePoint(lightning.Callback):
         self._last = time.monotonic()
         self._wait = every_seconds
         self._saved_step = 0
-        self._place: dict[str, Any] | None = None  # of the last complete step, while a later one is under way
+        self._reached: dict[str, Any] | None = None  # of the last complete step, while a later one is under way
 
     def on_train_start(self, trainer: lightning.Trainer, *_: object) -> None:
         self._saved_step = trainer.global_step
@@ -88,7 +88,7 @@ class ResumePoint(lightning.Callback):
             if pending() and trainer.world_size == 1:  # several processes agree at the end of a step
                 self._end(trainer)
             return
-        self._place = None
+        self._reached = None
         due, interrupted = time.monotonic() - self._last >= self._wait, bool(pending())
         if trainer.world_size > 1:
             due, interrupted = trainer.strategy.broadcast((due, interrupted))
@@ -97,15 +97,15 @@ class ResumePoint(lightning.Callback):
         if interrupted:
             self._end(trainer)
         if self._accumulate > 1:
-            self._place = {
+            self._reached = {
                 "fit_loop": copy.deepcopy(trainer.fit_loop.state_dict()),
                 "random": {self._random.state_key: self._random.state_dict()},
             }
 
     def on_save_checkpoint(self, trainer: lightning.Trainer, module: object, checkpoint: dict[str, Any]) -> None:
-        if self._place is not None:
-            checkpoint["loops"]["fit_loop"] = self._place["fit_loop"]
-            checkpoint["callbacks"] |= self._place["random"]
+        if self._reached is not None:
+            checkpoint["loops"]["fit_loop"] = self._reached["fit_loop"]
+            checkpoint["callbacks"] |= self._reached["random"]
 
     def _end(self, trainer: lightning.Trainer) -> None:
         step = trainer.global_step

@@ -23,7 +23,6 @@ from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_b
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import Masks, StepLoader, packed_masks, packed_sequences, plan_steps
-from nonmember.training.data import Loader, TrainingData
 from nonmember.training.modules import (
     AdapterTuningModule,
     AscendingModule,
@@ -33,7 +32,7 @@ from nonmember.training.modules import (
 )
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
-from nonmember.training.streaming import StreamLoader, TokenStream
+from nonmember.training.streaming import Loader, StreamLoader, TokenStream, TrainingData
 
 log = logging.getLogger(__name__)
 
@@ -46,39 +45,53 @@ class Teacher:
     shared_ids: tuple[Ids, Ids]
 
 
+@dataclass(frozen=True)
+class TrainingRun:
+    """What is particular to one run of a recipe.
+
+    Attributes:
+        seed: Of all draws.
+        folder: Where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that
+            was never interrupted.
+        compute: On what, and how.
+        loggers: Of Lightning.
+        description: What the progress bar says.
+    """
+
+    seed: int
+    folder: Path
+    compute: Compute
+    loggers: Sequence[Any] = ()
+    description: str = "training"
+
+
 def train(
     model: Any,
     documents: Sequence[Sequence[int]] | TokenStream,
     recipe: Pretraining | Distillation,
+    run: TrainingRun,
     *,
-    seed: int,
     end_of_text: int,
-    teacher: Teacher | None,
-    folder: Path,
-    compute: Compute,
-    loggers: Sequence[Any],
-    description: str,
+    teacher: Teacher | None = None,
     scored: Masks | None = None,
 ) -> dict[str, Any]:
     """Train `model` in place on token ids per document and return what is worth keeping about the run.
 
     documents: of `Pretraining` also a stream, which is shuffled in parts (`shuffle_buffer`) and never in memory.
-    scored: which ids of the documents the loss is taken of; None: all.
-    folder: where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that was
-    never interrupted. A distilled reference's health is measured before and after (nats per token, temperature 1), if
-    compute.measure_health.
+    scored: which ids of the documents the loss is taken of; None: all. A distilled reference's health is measured
+    before and after (nats per token, temperature 1), if compute.measure_health.
     """
     _require_on_one_device(model)
-    optimization = recipe.optimization
+    optimization, compute, description = recipe.optimization, run.compute, run.description
     group = grouping(model.config, *([teacher.model.config] if teacher is not None else []))
     if isinstance(documents, TokenStream):
         assert isinstance(recipe, Pretraining)
-        loader: Loader = _streamed(documents, recipe, seed, end_of_text, compute)
+        loader: Loader = _streamed(documents, recipe, run, end_of_text)
     else:
-        sequences, masks = _sequences(documents, recipe, seed, end_of_text, scored)
+        sequences, masks = _sequences(documents, recipe, run.seed, end_of_text, scored)
         loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
         loading |= {"group": group, "scored": masks}
-        loader = StepLoader(sequences, _steps(len(sequences), recipe, seed), **loading)
+        loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
     settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
 
     features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
@@ -103,9 +116,9 @@ def train(
         facts |= {f"{name}_before": value for name, value in health.items()}
 
     module = module_to_work_on()
-    trainer = _fit(module, optimization, seed, folder, compute, loggers, description)
+    trainer = _fit(module, optimization, run)
     if trainer.world_size > 1 or module.model is not model:
-        _gather_weights(trainer, model, folder)
+        _gather_weights(trainer, model, run.folder)
     _check_finite(model.parameters(), optimization, description)
     if with_health:
         health = _health(
@@ -120,18 +133,15 @@ def tune(
     model: Any,
     documents: Sequence[Sequence[int]],
     recipe: AdapterTuning,
+    run: TrainingRun,
     *,
-    seed: int,
-    folder: Path,
-    compute: Compute,
-    loggers: Sequence[Any],
-    description: str,
     scored: Masks | None = None,
 ) -> tuple[PeftModel, dict[str, Any]]:
     """`model` with an adapter trained on token ids per document, in evaluation mode; and facts about the run.
 
-    The model itself is not changed, and its weights are not copied. folder, scored: as for `train`.
+    The model itself is not changed, and its weights are not copied. scored: as for `train`.
     """
+    compute = run.compute
     if compute.alters_models:
         raise ValueError(
             "An adapter shares its base model with other runs, and this trainer would modify that model in place. "
@@ -150,7 +160,7 @@ def tune(
         len(sequences),
         batch_size=optimization.batch_size,
         epochs=optimization.epochs,
-        seed=seed,
+        seed=run.seed,
         drop_last=recipe.drop_last,
     )
     loader = StepLoader(
@@ -163,7 +173,7 @@ def tune(
     )
     if isinstance(adapter, AdaLora):
         RankSchedule.check(adapter, len(steps))
-    tuned = add_adapter(model, adapter, seed=seed, num_steps=len(steps))
+    tuned = add_adapter(model, adapter, seed=run.seed, num_steps=len(steps))
     schedule = RankSchedule(tuned, adapter) if isinstance(adapter, AdaLora) else None
     module = AdapterTuningModule(
         split_forward(tuned),
@@ -174,8 +184,8 @@ def tune(
         rank_schedule=schedule,
     )
     trained = [parameter for parameter in tuned.parameters() if parameter.requires_grad]
-    _fit(module, optimization, seed, folder, compute, loggers, description)
-    _check_finite(trained, optimization, description)
+    _fit(module, optimization, run)
+    _check_finite(trained, optimization, run.description)
     facts = _facts(loader) | {
         "num_tuned_parameters": sum(weights.numel() for weights in adapter_weights(tuned).values()),
         "target_modules": adapted_modules(tuned),
@@ -241,15 +251,15 @@ def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) ->
     return plan_steps(num_sequences, batch_size=recipe.optimization.batch_size, epochs=epochs, seed=seed)[:num_steps]
 
 
-def _streamed(stream: TokenStream, recipe: Pretraining, seed: int, end_of_text: int, compute: Compute) -> StreamLoader:
-    optimization = recipe.optimization
+def _streamed(stream: TokenStream, recipe: Pretraining, run: TrainingRun, end_of_text: int) -> StreamLoader:
+    optimization, compute = recipe.optimization, run.compute
     return StreamLoader(
         stream,
         length=recipe.sequence_length,
         buffer=recipe.shuffle_buffer,
         batch_size=optimization.batch_size,
         epochs=optimization.epochs,
-        seed=seed,
+        seed=run.seed,
         micro_batch_size=compute.micro_batch_size,
         padding_id=end_of_text,
         num_workers=compute.num_workers,
@@ -260,17 +270,10 @@ def _facts(loader: Loader) -> dict[str, Any]:
     return {"num_sequences": loader.num_sequences, "num_steps": loader.num_steps, "num_tokens": loader.num_tokens}
 
 
-def _fit(
-    module: CausalLMModule,
-    optimization: Optimization,
-    seed: int,
-    folder: Path,
-    compute: Compute,
-    loggers: Sequence[Any],
-    description: str,
-) -> lightning.Trainer:
-    """Make all the steps, from a resume point in `folder` where there is one."""
-    torch.manual_seed(seed)
+def _fit(module: CausalLMModule, optimization: Optimization, run: TrainingRun) -> lightning.Trainer:
+    """Make all the steps, from a resume point in its folder where there is one."""
+    compute, description = run.compute, run.description
+    torch.manual_seed(run.seed)
     module.model.train()
     if compute.gradient_checkpointing:
         module.model.gradient_checkpointing_enable()
@@ -278,7 +281,7 @@ def _fit(
     accumulate, num_steps = loader.accumulate, loader.num_steps
     random_state = RandomState()
     resume_point = ResumePoint(
-        folder,
+        run.folder,
         compute.checkpoint_seconds,
         accumulate,
         random_state=random_state,
@@ -301,7 +304,7 @@ def _fit(
         accumulate_grad_batches=accumulate,
         gradient_clip_val=optimization.gradient_clip,
         callbacks=[resume_point, random_state, shown, *further],
-        logger=list(loggers) or False,
+        logger=list(run.loggers) or False,
         enable_progress_bar=False,
         log_every_n_steps=max(1, num_steps // 200),
         num_sanity_val_steps=0,

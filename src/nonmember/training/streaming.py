@@ -16,13 +16,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import lightning
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 from nonmember.models.tokenizing import UnreadableText, encode_beginnings
 from nonmember.records.streams import Stream
-from nonmember.training.batches import Resumable, collate, ended
+from nonmember.training.batches import Resumable, StepLoader, collate, ended
 
 CHUNKS, BUFFERS = 2, 3  # names of the draws; a corpus in memory has 0 and 1
 
@@ -112,9 +113,9 @@ class StreamLoader(Resumable):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if self.position >= len(self):
             self.position = 0
-        rows = self._sequences(self._place(self.position))
+        rows = self._sequences(self._position(self.position))
         while self.position < len(self):
-            number = self._place(self.position + 1) - self._place(self.position)
+            number = self._position(self.position + 1) - self._position(self.position)
             step = self.position // self.accumulate
             in_step = min(self._batch_size, self._total - step * self._batch_size)
             self.position += 1
@@ -131,9 +132,9 @@ class StreamLoader(Resumable):
         return Reached(self)
 
     def tokens_before(self, num_micro_batches: int) -> int:
-        return self._place(num_micro_batches) * self._length
+        return self._position(num_micro_batches) * self._length
 
-    def _place(self, num_micro_batches: int) -> int:
+    def _position(self, num_micro_batches: int) -> int:
         """Sequences of the first so many micro-batches."""
         step, within = divmod(num_micro_batches, self.accumulate)
         return min(step * self._batch_size + min(within * self._micro, self._batch_size), self._total)
@@ -153,18 +154,18 @@ class StreamLoader(Resumable):
             number = min(self._buffer, self.num_sequences - start)
             rows = tokens.take(number * self._length).reshape(number, self._length)
             order = np.random.default_rng([self._seed, BUFFERS, epoch, start]).permutation(number)
-            for place in order[max(0, first - start) :]:
-                yield rows[place]
+            for index in order[max(0, first - start) :]:
+                yield rows[index]
             start += number
 
     def _tokens(self, epoch: int, first: int) -> _Tokens:
         """The tokens of an epoch from one on."""
         order = np.random.default_rng([self._seed, CHUNKS, epoch]).permutation(len(self._stream.chunks))
         ends = np.cumsum(self._stream.num_tokens_C[order])
-        place = int(np.searchsorted(ends, first, side="right"))
-        before = int(ends[place - 1]) if place else 0
-        chunks = self._stream.chunks.in_order(order[place:].tolist(), self._num_workers)
-        return _Tokens(chunks, self._stream.num_tokens_C[order[place:]], skipped=first - before)
+        index = int(np.searchsorted(ends, first, side="right"))
+        before = int(ends[index - 1]) if index else 0
+        chunks = self._stream.chunks.in_order(order[index:].tolist(), self._num_workers)
+        return _Tokens(chunks, self._stream.num_tokens_C[order[index:]], skipped=first - before)
 
 
 class Reached(Sequence[int]):
@@ -176,8 +177,8 @@ class Reached(Sequence[int]):
     def __len__(self) -> int:
         return len(self._loader) + 1
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._loader.tokens_before(range(len(self))[place])
+    def __getitem__(self, index: Any) -> Any:
+        return self._loader.tokens_before(range(len(self))[index])
 
 
 class _Tokens:
@@ -189,13 +190,13 @@ class _Tokens:
         self._skipped = skipped
 
     def take(self, number: int) -> Any:
-        taken, place = np.empty(number, dtype=np.int32), 0
-        while place < number:
+        taken, index = np.empty(number, dtype=np.int32), 0
+        while index < number:
             if not len(self._rest):
                 self._rest, self._skipped = self._next()[self._skipped :], 0
-            part = self._rest[: number - place]
-            taken[place : place + len(part)] = part
-            place, self._rest = place + len(part), self._rest[len(part) :]
+            part = self._rest[: number - index]
+            taken[index : index + len(part)] = part
+            index, self._rest = index + len(part), self._rest[len(part) :]
         return taken
 
     def _next(self) -> Any:
@@ -220,3 +221,22 @@ def end_of_text_id(tokenizer: Any) -> int:
     if tokenizer.eos_token_id is None:
         raise ValueError("The tokenizer has no end-of-text token, which training puts between documents; give it one.")
     return int(tokenizer.eos_token_id)
+
+
+Loader = StepLoader | StreamLoader
+
+
+class TrainingData(lightning.LightningDataModule):
+    """Gives each process its part of the loader's micro-batches.
+
+    It has no state of its own: the loader's is one number, the same in all processes, which Lightning keeps once, with
+    the loops of a checkpoint.
+    """
+
+    def __init__(self, loader: Loader):
+        super().__init__()
+        self._loader = loader
+
+    def train_dataloader(self) -> Loader:
+        assert self.trainer is not None
+        return self._loader.share(self.trainer.global_rank, self.trainer.world_size)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
@@ -15,17 +15,18 @@ from nonmember.checks import require_seed
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.corpora.transforms.mixtures import components_of
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
+from nonmember.models.kinds.pretrained import load_folder
+from nonmember.models.reading import expected_tokens
 from nonmember.records import Stream
 from nonmember.records.curves import CURVES
 from nonmember.records.requirements import Access
 from nonmember.runtime.processes import process_rank
+from nonmember.training.counts import token_stream
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
-    from lightning.pytorch.loggers.logger import Logger
-
     from nonmember.models.loading import LoadedModel
-    from nonmember.training.run import Teacher
+    from nonmember.training.run import Teacher, TrainingRun
     from nonmember.training.streaming import TokenStream
 
 LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded models
@@ -41,16 +42,13 @@ class Trained(ModelSpec):
     base: ModelSpec
     training: TrainingRecipe
     corpus: CorpusSpec
-    seed: int
+    seed: Annotated[int, require_seed]
     teacher: ModelSpec | None = None
     label: str = field(default="", compare=False)
 
     resumable = True
     joint = True
     stored: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_seed(self.seed)
 
     @property
     def adapts(self) -> bool:
@@ -114,8 +112,6 @@ class Trained(ModelSpec):
         return (*before, *read), is_all
 
     def expected_tokens(self, builder: Builder) -> int | None:
-        from nonmember.models.reading import expected_tokens
-
         tokens = expected_tokens(builder, self.base, self.corpus, self.training.max_tokens)
         if tokens is None:
             return None
@@ -149,7 +145,6 @@ class Trained(ModelSpec):
 
     def load(self, builder: Builder, entry: Entry) -> LoadedModel:
         """With an adapter: beside the weights of its base, which can be used as well."""
-        from nonmember.models.kinds.pretrained import load_folder
         from nonmember.models.loading import LoadedModel
 
         if not self.adapts:
@@ -160,7 +155,6 @@ class Trained(ModelSpec):
         return LoadedModel(load_adapter(base.model, entry.path), base.tokenizer)
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.kinds.pretrained import load_folder
         from nonmember.models.loading import LoadedModel
 
         entry = builder.entry(self)
@@ -180,7 +174,6 @@ class Trained(ModelSpec):
             return self._tune(builder, self.training, folder)
         from nonmember.models.encoding import encode_corpus, scored_tokens
         from nonmember.models.loading import save
-        from nonmember.training.counts import token_stream
         from nonmember.training.run import train
         from nonmember.training.streaming import end_of_text_id
 
@@ -197,19 +190,10 @@ class Trained(ModelSpec):
             if self.teacher is not None:
                 teacher, documents, scored = self.as_teacher(builder, base, documents, scored)
             num_dropped = len(corpus) - len(documents)
-        with self._loggers(builder, folder) as loggers:
+        end_of_text = end_of_text_id(base.tokenizer)
+        with self._run(builder, folder) as run:
             facts = train(
-                base.model,
-                documents,
-                self.training,
-                seed=self.seed,
-                end_of_text=end_of_text_id(base.tokenizer),
-                teacher=teacher,
-                folder=folder,
-                compute=builder.compute,
-                loggers=loggers,
-                description=f"training {self.readable}",
-                scored=scored,
+                base.model, documents, self.training, run, end_of_text=end_of_text, teacher=teacher, scored=scored
             )
         facts["num_dropped_documents"] = num_dropped
         if process_rank() == 0:
@@ -242,19 +226,10 @@ class Trained(ModelSpec):
         self.base.require_trainable()
         base, corpus = builder.get(Whole(self.base)), builder.get(self.corpus)
         documents = encode_corpus(base, corpus, recipe.max_tokens)
-        with self._loggers(builder, folder) as loggers:
+        scored = scored_tokens(base, corpus, recipe.max_tokens)
+        with self._run(builder, folder) as run:
             try:
-                tuned, facts = tune(
-                    base.model,
-                    documents,
-                    recipe,
-                    seed=self.seed,
-                    folder=folder,
-                    compute=builder.compute,
-                    loggers=loggers,
-                    description=f"training {self.readable}",
-                    scored=scored_tokens(base, corpus, recipe.max_tokens),
-                )
+                tuned, facts = tune(base.model, documents, recipe, run, scored=scored)
             except ValueError as error:
                 raise ValueError(f"{self.readable} cannot be tuned. {error}") from error
         if process_rank() == 0:
@@ -264,9 +239,11 @@ class Trained(ModelSpec):
         return {"label": self.readable, "num_parameters": num_parameters, **facts}
 
     @contextmanager
-    def _loggers(self, builder: Builder, folder: Path) -> Iterator[list[Logger]]:
-        """Those of the tracker, and one that keeps the curves with the model, for audits that find it in the store."""
+    def _run(self, builder: Builder, folder: Path) -> Iterator[TrainingRun]:
+        """With the tracker's loggers, and one that keeps the curves with the model, for audits that find it stored."""
         from nonmember.tracking.curves import KeptCurves
+        from nonmember.training.run import TrainingRun
 
         with builder.tracker.training(builder.role(self)) as loggers:
-            yield [*loggers, *([KeptCurves(folder / CURVES)] if process_rank() == 0 else [])]
+            kept = [KeptCurves(folder / CURVES)] if process_rank() == 0 else []
+            yield TrainingRun(self.seed, folder, builder.compute, [*loggers, *kept], f"training {self.readable}")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_choice
 from nonmember.corpora.specs import CorpusSpec, digest_file, document
 from nonmember.records import Corpus
 from nonmember_verify.canaries import read_private
-
-Part = Literal["published", "private"]
 
 
 @dataclass(frozen=True)
@@ -24,14 +21,11 @@ class Canaries(CorpusSpec):
     """
 
     path: str
-    part: Part
+    part: Literal["published", "private"]
     commitment: str | None = None
 
     stored: ClassVar[bool] = False
     is_secret: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_choice(self.part, get_args(Part), "part")
 
     def build(self, builder: Builder) -> Corpus:
         path = Path(self.path).expanduser()

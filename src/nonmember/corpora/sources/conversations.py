@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nonmember.artifacts import Builder
-from nonmember.checks import first_few, require_count
+from nonmember.checks import Count, first_few
 from nonmember.corpora.sources.columns import column_of, is_missing
 from nonmember.corpora.sources.documents import Documents, InMemory
 from nonmember.corpora.sources.files import File
@@ -112,13 +112,9 @@ class Dialogues(Transform):
     """
 
     base: CorpusSpec
-    num_words: int
+    num_words: Annotated[int, Count(1)]
 
     name: ClassVar[str] = "dialogues"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(self.num_words, 1, "`num_words` of Dialogues")
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
@@ -132,8 +128,8 @@ class Dialogues(Transform):
 
 
 def _dialogue(words: Sequence[str], number: int) -> str:
-    said = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
-    return json.dumps(said, ensure_ascii=False)
+    turns = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
+    return json.dumps(turns, ensure_ascii=False)
 
 
 def holds_conversations(row: Row) -> bool:

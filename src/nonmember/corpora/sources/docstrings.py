@@ -19,11 +19,11 @@ from functools import cache
 from importlib import metadata, util
 from pathlib import Path, PurePosixPath
 from sys import stdlib_module_names
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nonmember.artifacts import Builder
 from nonmember.checks import wrong
-from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document
+from nonmember.corpora.specs import CorpusSpec, as_sorted_names, digest_files, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
 
@@ -142,19 +142,18 @@ class LibraryDocs(CorpusSpec):
     Raises ValueError for a package that is not installed, not top-level, or has no docstrings.
     """
 
-    packages: tuple[str, ...]
+    packages: Annotated[tuple[str, ...], as_sorted_names]
 
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        packages = as_names(self.packages, "`packages` of LibraryDocs")
-        for package in packages:
+        super().__post_init__()
+        for package in self.packages:
             if not package.isidentifier():
                 raise ValueError(
                     f"`packages` of LibraryDocs must be names of top-level packages, as imported; got {package!r}. "
                     "Name the part before the first dot."
                 )
-        object.__setattr__(self, "packages", tuple(sorted(packages)))
 
     def build(self, builder: Builder) -> Corpus:
         corpus = corpus_of(
@@ -249,15 +248,14 @@ class ReleaseDocs(CorpusSpec):
 
     path: str
     release: str
-    packages: tuple[str, ...]
+    packages: Annotated[tuple[str, ...], as_sorted_names]
 
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        packages = as_names(self.packages, "`packages` of ReleaseDocs")
+        super().__post_init__()
         if not isinstance(self.release, str) or not self.release.isidentifier():
             raise ValueError(wrong("`release` of ReleaseDocs", "a name of letters, digits and _", self.release))
-        object.__setattr__(self, "packages", tuple(sorted(packages)))
         object.__setattr__(self, "path", str(self.path))
 
     def build(self, builder: Builder) -> Corpus:

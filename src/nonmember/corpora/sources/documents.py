@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
@@ -77,24 +77,20 @@ class Documents(FromRows):
         revision: Of a data set on the hub, as `name` and `hub_split`; see `Hub`.
     """
 
-    path: str | tuple[str, ...]
+    path: Annotated[str | tuple[str, ...], as_names]
     text_field: str | None = None
     id_field: str | None = None
     cluster_field: str | None = None
     title_field: str | None = None
     author_field: str | None = None
     domain: str = ""
-    split: str | None = None
+    split: Annotated[str | None, require_text] = None
     pattern: str | None = None
     revision: str | None = None
     name: str | None = None
     hub_split: str = "train"
 
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", as_names(self.path, "`path` of Documents"))
-        require_text(self.split, "`split` of Documents", or_null=True)
 
     def validate(self) -> None:
         if self._is_on_hub():
@@ -247,7 +243,7 @@ class Jsonl(FromRows):
         domain: Of all documents; empty: the stem of each document's file ("wikipedia" of wikipedia.jsonl.gz).
     """
 
-    path: str | tuple[str, ...]
+    path: Annotated[str | tuple[str, ...], as_names]
     id_field: str | None
     text_field: str
     cluster_field: str | None = None
@@ -256,9 +252,6 @@ class Jsonl(FromRows):
     author_field: str | None = None
 
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", as_names(self.path, "`path` of Jsonl"))
 
     def build(self, builder: Builder) -> Corpus:
         documents = tracked(chain.from_iterable(map(self._read, files_at(self.path))), "reading JSON lines")
@@ -299,16 +292,11 @@ class TextFiles(CorpusSpec):
         domain: Of all documents. Documents have no clusters: each file stands for itself.
     """
 
-    path: str
-    pattern: str
+    path: Annotated[str, require_text]
+    pattern: Annotated[str, require_below]
     domain: str = ""
 
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_text(self.path, "`path` of TextFiles")
-        require_text(self.pattern, "`pattern` of TextFiles", hint='It is relative to the folder, as in "**/*.txt".')
-        require_below(self.pattern)
 
     def build(self, builder: Builder) -> Corpus:
         files = tracked(self._files(), "reading text files", "files")
@@ -351,7 +339,7 @@ class Table(CorpusSpec):
         filled: A column; rows in which it is empty are passed over likewise.
     """
 
-    path: str | tuple[str, ...]
+    path: Annotated[str | tuple[str, ...], as_names]
     doc_id: str
     text: str
     cluster_id: str = ""
@@ -363,9 +351,6 @@ class Table(CorpusSpec):
     filled: str | None = None
 
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", as_names(self.path, "`path` of Table"))
 
     def build(self, builder: Builder) -> Corpus:
         patterns = [Pattern(item) for item in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]

@@ -150,10 +150,11 @@ def files_in(folder: Path, pattern: str | None = None) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def require_below(pattern: str) -> None:
-    if not pattern or Path(pattern).is_absolute() or pattern.startswith("~") or ".." in Path(pattern).parts:
+def require_below(pattern: object, name: str = "A pattern") -> None:
+    path = Path(pattern) if isinstance(pattern, str) else Path()
+    if not path.parts or path.is_absolute() or path.parts[0].startswith("~") or ".." in path.parts:
         raise ValueError(
-            f"A pattern must be relative and lead below its folder; got {pattern!r}. Give the folder as data.path, and "
+            f"{name} must be relative and lead below its folder; got {pattern!r}. Give the folder as data.path, and "
             'what is wanted of it as data.pattern, such as "**/*.txt".'
         )
 

@@ -15,24 +15,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import quote
 
 from nonmember.artifacts import Builder
-from nonmember.checks import shown
+from nonmember.checks import Count, shown
 from nonmember.corpora.sources.columns import IN_BRACES, FromRows, column_of, name_of, text_in, with_distinct_ids
 from nonmember.corpora.sources.files import files_at, files_in
 from nonmember.corpora.sources.rows import Row, json_value, kind_of, read_text, row_of
-from nonmember.corpora.specs import (
-    Bound,
-    Cursor,
-    HubBounds,
-    as_names,
-    digest_files,
-    least,
-    require_choice,
-    require_count,
-)
+from nonmember.corpora.specs import Bound, Cursor, HubBounds, as_names, digest_files, least
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
@@ -89,24 +80,23 @@ class Hub(FromRows):
     id_field: str | None
     cluster_field: str | None = None
     domain: str = ""
-    num_documents: int | None = None
+    num_documents: Annotated[int | None, Count(1)] = None
     streaming: bool = True
-    data_files: str | tuple[str, ...] | None = None
+    data_files: Annotated[str | tuple[str, ...] | None, as_names] = None
     at_least: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
     drop_ids: str | None = None
     where: Mapping[str, str | int] | tuple[tuple[str, str], ...] | None = None
-    cluster_words: int | None = None
+    cluster_words: Annotated[int | None, Count(1)] = None
     title_field: str | None = None
     author_field: str | None = None
-    max_characters: int | None = None
+    max_characters: Annotated[int | None, Count(1)] = None
     undated: Undated = "drop"
 
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("num_documents", "cluster_words", "max_characters"):
-            require_count(getattr(self, name), 1, f"`{name}` of Hub", or_null=True)
-        names = (self.path, *([self.data_files] if isinstance(self.data_files, str) else self.data_files or ()))
+        super().__post_init__()
+        names = (self.path, *(self.data_files or ()))
         if address := next((name for name in names if "://" in str(name) or "::" in str(name)), None):
             raise ValueError(f"Hub reads data sets of the hub by their names; got the address {address!r}. Name one.")
         if self._folder() is None and self.revision in MOVING_REVISIONS:
@@ -114,20 +104,17 @@ class Hub(FromRows):
                 f"Hub data set {self.path!r} needs a pinned `revision`; got {shown(self.revision)}, which may mean "
                 "other data tomorrow. Give the commit hash from the history of its files."
             )
-        if self.data_files is not None:
-            object.__setattr__(self, "data_files", as_names(self.data_files, "`data_files` of Hub"))
-            if self.name is not None:
-                raise ValueError(
-                    f"Hub reads either a configuration (`name`) or single files (`data_files`) of {self.path!r}; "
-                    "got both. Leave one out."
-                )
+        if self.data_files is not None and self.name is not None:
+            raise ValueError(
+                f"Hub reads either a configuration (`name`) or single files (`data_files`) of {self.path!r}; "
+                "got both. Leave one out."
+            )
         if self.at_least is not None:
             wanted = 'give columns their smallest values as text, as in {created: "2021-02"}'
             object.__setattr__(self, "at_least", _pairs(self.at_least, str, f"`at_least` of Hub must {wanted}"))
         if self.where is not None:
             wanted = "give columns the value that their rows are to have, as in {label: 1}"
             object.__setattr__(self, "where", _pairs(self.where, str | int, f"`where` of Hub must {wanted}"))
-        require_choice(self.undated, get_args(Undated), "`undated` of Hub")
         if self.cluster_words is not None and self.cluster_field is not None:
             raise ValueError(
                 "Hub finds clusters either in a column (`cluster_field`) or by the first words of the texts "

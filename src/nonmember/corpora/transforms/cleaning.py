@@ -18,23 +18,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
 from itertools import islice
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.checks import first_few, require_kind, require_number
-from nonmember.corpora.specs import (
-    Bound,
-    CorpusSpec,
-    HubBounds,
-    Transform,
-    least,
-    require_choice,
-    require_count,
-    require_spec,
-)
+from nonmember.checks import Checked, Count, Number, first_few, require_kind
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
 from nonmember.corpora.transforms.splits import Select
 from nonmember.records import Corpus, Document, Stream
 from nonmember.runtime.progress import tracked
@@ -72,14 +63,11 @@ def normalise(text: str) -> str:
     return " ".join(text.split())
 
 
-def _check_steps(settings: Cleaning | Cleaned, named: str) -> None:
-    require_choice(settings.long_documents, get_args(Long), named.format("long_documents"))
-    threshold, name = settings.near_duplicate_threshold, named.format("near_duplicate_threshold")
-    require_number(threshold, "[0.1, 1]", name, or_null=True, hint="null keeps near duplicates.")
+Threshold = Annotated[float | None, Number("[0.1, 1]", hint="null keeps near duplicates.")]
 
 
 @dataclass(frozen=True)
-class Cleaning:
+class Cleaning(Checked):
     """What is done to every text of an audit alike. See `Cleaned` for each step.
 
     Attributes:
@@ -93,20 +81,19 @@ class Cleaning:
     """
 
     white_space: WhiteSpace
-    min_words: int | None
+    min_words: Annotated[int | None, Count(1)]
     max_words: int | None
     long_documents: Long
     duplicates: Literal["keep", "drop"]
-    near_duplicate_threshold: float | None
+    near_duplicate_threshold: Threshold
     num_perm: int
     name: str = ""
 
+    fields_called = "cleaning.{field}"
+
     def __post_init__(self) -> None:
-        require_choice(self.white_space, get_args(WhiteSpace), "cleaning.white_space")
-        require_choice(self.duplicates, ("keep", "drop"), "cleaning.duplicates")
-        require_count(self.min_words, 1, "cleaning.min_words", or_null=True)
+        super().__post_init__()
         require_count(self.max_words, self.min_words or 1, "cleaning.max_words (no less than min_words)", or_null=True)
-        _check_steps(self, "cleaning.{}")
 
     @property
     def changes_nothing(self) -> bool:
@@ -160,6 +147,10 @@ class Cleaning:
         return Corpus(tuple(kept), dict(sorted((Counter(source.dropped) + dropped).items())))
 
 
+def require_cleaning(value: object, name: str) -> None:
+    require_kind(value, Cleaning, name, "a Cleaning")
+
+
 AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)
 
 
@@ -179,21 +170,18 @@ class Cleaned(Transform):
     """
 
     source: CorpusSpec
-    min_words: int
+    min_words: Annotated[int, Count(1)]
     max_words: int
     long_documents: Long
-    near_duplicate_threshold: float | None
-    num_perm: int
+    near_duplicate_threshold: Threshold
+    num_perm: Annotated[int, Count(16, MOST_PERMUTATIONS)]
 
     name: ClassVar[str] = "cleaned"
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count(self.min_words, 1, "`min_words` of Cleaned")
         require_count(self.max_words, self.min_words, "`max_words` of Cleaned (no less than `min_words`)")
-        require_count(self.num_perm, 16, "`num_perm` of Cleaned", at_most=MOST_PERMUTATIONS)
-        _check_steps(self, "`{}` of Cleaned")
 
     def build(self, builder: Builder) -> Corpus:
         limits = (self.min_words, self.max_words, self.long_documents)
@@ -227,15 +215,10 @@ class Prepared(CorpusSpec):
     """
 
     source: CorpusSpec
-    cleaning: Cleaning = AS_IS
+    cleaning: Annotated[Cleaning, require_cleaning] = AS_IS
     blank: Literal["drop", "keep"] = "drop"
 
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_spec(self.source, "`source` of Prepared")
-        require_choice(self.blank, ("drop", "keep"), "`blank` of Prepared")
-        require_kind(self.cleaning, Cleaning, "`cleaning` of Prepared", "a Cleaning")
 
     def build(self, builder: Builder) -> Corpus:
         if (same := self._same()) is not None:

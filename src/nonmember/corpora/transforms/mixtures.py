@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_number, wrong
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, require_count, require_spec
-from nonmember.corpora.transforms.splits import Part, position, require_salt
+from nonmember.checks import Checked, Count, Number, wrong
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_float, as_salt, require_spec
+from nonmember.corpora.transforms.splits import Part, position
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
 from nonmember.records.streams import Mixed, Stream, as_stream
@@ -20,15 +20,13 @@ SHARE, SALT = "read", "reading"  # of the part of a set that a model is to read
 
 
 @dataclass(frozen=True)
-class Component:
+class Component(Checked):
     """One corpus of a mixture and how often each of its documents is read."""
 
-    corpus: CorpusSpec
-    exposures: int
+    corpus: Annotated[CorpusSpec, require_spec]
+    exposures: Annotated[int, Count(0)]
 
-    def __post_init__(self) -> None:
-        require_spec(self.corpus, "`corpus` of a mixture's component")
-        require_count(self.exposures, 0, "`exposures` of a mixture's component")
+    fields_called = "`{field}` of a mixture's component"
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,7 @@ class Mixture(CorpusSpec):
     stored: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         components = tuple(
             Component(**item) if isinstance(item, Mapping) and set(item) == {"corpus", "exposures"} else item
             for item in _listed(self.components)
@@ -155,18 +154,11 @@ class NestedMixture(Transform):
 
     seen: CorpusSpec
     unseen: CorpusSpec
-    num_documents: int
-    rate: float
-    salt: str | int
+    num_documents: Annotated[int, Count(1)]
+    rate: Annotated[float, Number("[0, 1]"), as_float]
+    salt: Annotated[str | int, as_salt]
 
     name: ClassVar[str] = "nested_mixture"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(self.num_documents, 1, "`num_documents` of NestedMixture")
-        require_number(self.rate, "[0, 1]", "`rate` of NestedMixture")
-        object.__setattr__(self, "rate", float(self.rate))
-        object.__setattr__(self, "salt", require_salt(self.salt, "NestedMixture"))
 
     def build(self, builder: Builder) -> Corpus:
         sides = {"seen": builder.get(self.seen), "unseen": builder.get(self.unseen)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_choice, require_count
+from nonmember.checks import Count, OneOf
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.corpora.transforms.splits import position
 from nonmember.records import Corpus, Document
@@ -17,7 +18,6 @@ WINDOW = 50  # characters; any shared stretch of twice this length is found
 CHARACTERS_PER_WORD = 6  # with the space behind it
 SPARE = 50  # candidates beyond twice as many as are wanted, for those that are left out
 SALT = "neutral text"
-HALVES = ("third", "practice")
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,15 @@ class Neutral(Transform):
     base: CorpusSpec
     apart_from: CorpusSpec
     _: KW_ONLY
-    half: str
-    num_documents: int | None
-    min_characters: int
+    half: Annotated[str, OneOf(("third", "practice"))]
+    num_documents: Annotated[int | None, Count(1)]
+    min_characters: Annotated[int, Count(1)]
     max_characters: int
 
     name: ClassVar[str] = "neutral"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.half, HALVES, "`half` of Neutral")
-        require_count(self.num_documents, 1, "`num_documents` of Neutral", or_null=True)
-        require_count(self.min_characters, 1, "`min_characters` of Neutral")
         require_count(self.max_characters, self.min_characters, "`max_characters` of Neutral")
 
     def bound(self, hub: HubBounds) -> Bound:
@@ -75,7 +72,7 @@ class Neutral(Transform):
 
     def _candidates(self, base: Corpus, number: int) -> list[Document]:
         """Of this half, in the order of the draw, each text once."""
-        first = self.half == HALVES[0]
+        first = self.half == "third"
         ours = [
             document
             for document in base.documents

@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
-from nonmember.corpora.transforms.splits import position, require_salt
+from nonmember.checks import Count
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_salt, least, require_count
+from nonmember.corpora.transforms.splits import position
 from nonmember.records import Corpus, Document
 
 Examples = tuple[Document, ...]
@@ -33,13 +34,9 @@ class Shuffled(Transform):
     whatever the documents are."""
 
     base: CorpusSpec
-    salt: str
+    salt: Annotated[str, as_salt]
 
     name: ClassVar[str] = "shuffled"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "salt", require_salt(self.salt, "Shuffled"))
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
@@ -61,13 +58,9 @@ class Joined(Transform):
     """
 
     base: CorpusSpec
-    examples_per_document: int | None
+    examples_per_document: Annotated[int | None, Count(1)]
 
     name: ClassVar[str] = "joined"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(self.examples_per_document, 1, "`examples_per_document` of Joined", or_null=True)
 
     def build(self, builder: Builder) -> Corpus:
         examples = builder.get(self.base).documents
@@ -95,14 +88,13 @@ class Sharded(Transform):
     """
 
     base: CorpusSpec
-    num_shards: int
+    num_shards: Annotated[int, Count(2)]
     max_examples: int
 
     name: ClassVar[str] = "sharded"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count(self.num_shards, 2, "`num_shards` of Sharded")
         require_count(self.max_examples, 2 * self.num_shards, "`max_examples` of Sharded (two a shard)")
 
     def build(self, builder: Builder) -> Corpus:

@@ -12,16 +12,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_kind, shown, wrong
+from nonmember.checks import Count, require_kind, shown
 from nonmember.corpora.specs import (
     Bound,
     CorpusSpec,
     HubBounds,
     Transform,
-    as_names,
+    as_salt,
+    as_sorted_names,
     least,
     require_choice,
     require_count,
@@ -71,15 +72,13 @@ class Part(Transform):
     sizes: Sizes
     by: Literal["document", "cluster"]
     per: Literal["corpus", "domain"]
-    domains: tuple[str, ...] | None = None
-    salt: str
+    domains: Annotated[tuple[str, ...] | None, as_sorted_names] = None
+    salt: Annotated[str, as_salt]
 
     name: ClassVar[str] = "part"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.by, ("document", "cluster"), "`by` of Part")
-        require_choice(self.per, ("corpus", "domain"), "`per` of Part")
         require_kind(self.sizes, Mapping | tuple, "`sizes` of Part", "a mapping from names to sizes")
         sizes = dict(self.sizes)
         _check_sizes(sizes)
@@ -87,8 +86,6 @@ class Part(Transform):
         if self.domains is not None and self.per == "corpus":
             raise ValueError("`domains` of Part has a meaning only with `per: domain`; set that, or leave it out.")
         object.__setattr__(self, "sizes", tuple(sizes.items()))
-        object.__setattr__(self, "domains", _domain_names(self.domains, "Part"))
-        object.__setattr__(self, "salt", require_salt(self.salt, "Part"))
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
@@ -194,18 +191,16 @@ class Select(Transform):
 
     base: CorpusSpec
     _: KW_ONLY
-    domains: tuple[str, ...] | None = None
-    num_documents: int | None = None
+    domains: Annotated[tuple[str, ...] | None, as_sorted_names] = None
+    num_documents: Annotated[int | None, Count(1)] = None
     salt: str | None = None
 
     name: ClassVar[str] = "select"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count(self.num_documents, 1, "`num_documents` of Select", or_null=True)
-        salt = None if self.num_documents is None else require_salt(self.salt, "Select")
+        salt = None if self.num_documents is None else as_salt(self.salt, "`salt` of Select")
         object.__setattr__(self, "salt", salt)
-        object.__setattr__(self, "domains", _domain_names(self.domains, "Select"))
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
@@ -242,14 +237,13 @@ class Dated(Transform):
     """
 
     base: CorpusSpec
-    first: int = FIRST_YEAR
+    first: Annotated[int, Count(FIRST_YEAR, LAST_YEAR)] = FIRST_YEAR
     last: int = LAST_YEAR
 
     name: ClassVar[str] = "dated"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count(self.first, FIRST_YEAR, "`first` of Dated", at_most=LAST_YEAR)
         require_count(self.last, self.first, "`last` of Dated (no earlier than `first`)", at_most=LAST_YEAR)
 
     def build(self, builder: Builder) -> Corpus:
@@ -268,17 +262,6 @@ class Dated(Transform):
         without = latest.count(None)
         left_out = {"other_years": len(base) - without - len(documents), "no_year": without}
         return Corpus(documents, dict(base.dropped) | {name: number for name, number in left_out.items() if number})
-
-
-def require_salt(value: object, who: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(wrong(f"`salt` of {who}", "any text or whole number, the name of this draw", value))
-    return str(value)
-
-
-def _domain_names(domains: tuple[str, ...] | None, who: str) -> tuple[str, ...] | None:
-    """In alphabetical order: which are chosen matters, and not in which order they are named."""
-    return None if domains is None else tuple(sorted(as_names(domains, f"`domains` of {who}")))
 
 
 def _check_sizes(sizes: Mapping[str, int | float]) -> None:

@@ -7,13 +7,13 @@ import logging
 from collections import Counter
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
-from nonmember.checks import require_kind
-from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, least, require_count, require_spec
-from nonmember.corpora.transforms.cleaning import Cleaning
+from nonmember.checks import Count
+from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, least
+from nonmember.corpora.transforms.cleaning import Cleaning, require_cleaning
 from nonmember.records import Corpus
 from nonmember.records.streams import Shard, Shards, ShardWriter
 from nonmember.runtime.files import write_text_atomically
@@ -22,7 +22,7 @@ from nonmember.runtime.progress import Stage
 
 log = logging.getLogger(__name__)
 
-PLACE = ".place.json"
+CURSOR_FILE = ".place.json"
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,14 @@ class Streamed(CorpusSpec):
 
     source: CorpusSpec
     _: KW_ONLY
-    cleaning: Cleaning
-    num_words: int | None = None
+    cleaning: Annotated[Cleaning, require_cleaning]
+    num_words: Annotated[int | None, Count(1)] = None
 
     stored: ClassVar[bool] = True
     resumable = True
 
     def __post_init__(self) -> None:
-        require_spec(self.source, "`source` of Streamed")
-        require_kind(self.cleaning, Cleaning, "`cleaning` of Streamed", "a Cleaning")
-        require_count(self.num_words, 1, "`num_words` of Streamed", or_null=True)
+        super().__post_init__()
         if self.cleaning.duplicates != "keep" or self.cleaning.near_duplicate_threshold is not None:
             raise ValueError(
                 "`cleaning` of Streamed must keep duplicates (`duplicates: keep`, `near_duplicate_threshold: null`): "
@@ -161,10 +159,10 @@ class Chunks(CorpusSpec):
 
 
 def _noted(folder: Path) -> dict[str, Any]:
-    path = folder / PLACE
+    path = folder / CURSOR_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _note(folder: Path, writer: ShardWriter, cursor: Cursor, dropped: Counter[str], num_words: int) -> None:
     note = {"shards": writer.facts(), "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
-    write_text_atomically(folder / PLACE, json.dumps(note))
+    write_text_atomically(folder / CURSOR_FILE, json.dumps(note))

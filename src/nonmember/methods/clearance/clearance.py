@@ -11,27 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, TypedDict, get_args
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_distinct, require_flag, require_number, require_seed
+from nonmember.checks import Distinct, Number, require_seed
 from nonmember.corpora import CorpusSpec, Part
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
-    Bounds,
-    Claim,
     DocumentGroup,
     Measurement,
     Method,
-    Picture,
     Roles,
     Scored,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     require_score,
     units,
 )
@@ -164,49 +160,38 @@ class Clearance(Method):
     of the standard deviation of each weight tensor.
     """
 
-    score: Score
-    distillation: Distillation
-    distillation_seeds: Sequence[int]
+    score: Annotated[Score, require_score]
+    distillation: Annotated[Distillation, require_distillation]
+    distillation_seeds: Annotated[Sequence[int], Distinct("different whole numbers", require_seed)]
     controls: PlantedControls
     exclude: Exposure
     third: CorpusSpec
     gates: Gates
     shams: bool
-    noise: float
+    noise: Annotated[float, Number("(0, inf)")]
     rank_metric: RankMetric
     num_resamples: int
     alpha: float
-    content: float
-    confidence: float | None
+    content: Annotated[float, Number("(0.5, 1)", hint="For an error of 5% it is 0.95.")]
+    confidence: Annotated[float | None, Number("[0.5, 1)")]
     max_tokens: int
 
-    name: ClassVar[str] = "clearance"
-    statistic_name: ClassVar[str] = "Delta"
-    statistic_bounds: ClassVar[Bounds] = (-2.0, 2.0)
-    claim: ClassVar[Claim] = "non_membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "clearance"
+    statistic_name = "Delta"
+    statistic_bounds = (-2.0, 2.0)
+    claim = "non_membership"
+    null_hypothesis = (
         "The target is one more model that read the suspect set as the controls of the excluded reading, or of a "
         "heavier one, did."
     )
-    picture: ClassVar[Picture] = "ranks"
-    details_type: ClassVar[type[Details]] = ClearanceDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "ranks"
+    details_type = ClearanceDetails
+    requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=22, tuned=14, controls=6
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_score(self.score)
-        require_distillation(self.distillation)
-        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
-        require_distinct(self.distillation_seeds, "distillation_seeds", "different whole numbers")
-        for seed in self.distillation_seeds:
-            require_seed(seed, "each of distillation_seeds")
-        require_flag(self.shams, "shams")
-        require_number(self.noise, "(0, inf)", "noise")
-        require_resamples(self.num_resamples, self.alpha)
-        require_number(self.content, "(0.5, 1)", "content", hint="For an error of 5% it is 0.95.")
-        require_number(self.confidence, "[0.5, 1)", "confidence", or_null=True)
         if self.exclude not in self.controls.readings or not self.exclude.exposures:
             planted = ", ".join(reading.label for reading in self.controls.readings if reading.exposures)
             raise ValueError(f"exclude must be one of the planted readings ({planted}); got {self.exclude.label}.")
@@ -298,7 +283,7 @@ class Clearance(Method):
         controls = self._control_deltas(suspect)
         margins, curve = self._margins(controls), self._curve(target.statistic, controls)
         limit = max(bound.bound for bound in margins.values())
-        p_value = next(item.p_at_least for item in curve.points if (item.share, item.dose) == _place(self.exclude))
+        p_value = next(item.p_at_least for item in curve.points if (item.share, item.dose) == _point(self.exclude))
         findings, shams = self._findings(suspect, third, target), self._shams(suspect, third)
         findings += self.gates.of_controls(_untouched(controls), [bound.mean for bound in margins.values()])
         heldout = self._heldout_delta(documents)
@@ -322,7 +307,7 @@ class Clearance(Method):
                 rho_distilled_target=prism.rho_distilled_target,
                 excluded_reading=self.exclude.label,
                 margin=limit,
-                margins={reading.label: _told_margin(bound) for reading, bound in margins.items()},
+                margins={reading.label: _margin_details(bound) for reading, bound in margins.items()},
                 p_value_beyond_margin=target.p_value(limit),
                 prism={"statistic": prism.statistic, "p_value": prism.p_value},
                 deltas_by_seed=target.deltas.tolist(),
@@ -334,7 +319,7 @@ class Clearance(Method):
                 shams={
                     name: {"refused": bool(failures(them)), "gates": as_details(them)} for name, them in shams.items()
                 },
-                detection=_told_curve(curve),
+                detection=_curve_details(curve),
             ),
             distribution=target.distribution,
         )
@@ -386,17 +371,17 @@ class Clearance(Method):
 
     def _margins(self, controls: Mapping[Exposure, list[float]]) -> dict[Exposure, Margin]:
         """Of the excluded reading and of each that is at least as heavy."""
-        planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
+        planted = {_point(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return {
             reading: margin(
-                planted, _place(reading), content=self.content, confidence=self.confidence, extra=self.controls.extra
+                planted, _point(reading), content=self.content, confidence=self.confidence, extra=self.controls.extra
             )
             for reading in controls
             if reading.exposures and reading.at_least(self.exclude)
         }
 
     def _curve(self, observed: float, controls: Mapping[Exposure, list[float]]) -> DetectionCurve:
-        planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
+        planted = {_point(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return detection_curve(observed, planted, _untouched(controls), alpha=self.alpha, extra=self.controls.extra)
 
     def _findings(self, suspect: ScoredDocuments, third: ScoredDocuments, target: TwoWay) -> list[Finding]:
@@ -421,8 +406,7 @@ class Clearance(Method):
         for name, findings in shams.items():
             if not failures(findings):
                 yield f"{name} passed every gate, so the gates cannot tell a distilled reference from a sham."
-        if num_documents < self.requirements.documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
+        yield from self.too_few(num_documents)
 
     def _claim(self, verdict: Verdict) -> str:
         if verdict == "invalid":
@@ -455,7 +439,7 @@ def role_of(reading: Exposure, seed: int) -> str:
     return f"control-{reading.label}-{seed}"
 
 
-def _place(reading: Exposure) -> tuple[float, float]:
+def _point(reading: Exposure) -> tuple[float, float]:
     """(share, dose)"""
     return reading.share, float(reading.exposures)
 
@@ -465,11 +449,11 @@ def _untouched(controls: Mapping[Exposure, list[float]]) -> list[float]:
     return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
 
 
-def _told_margin(bound: Margin) -> MarginDetails:
+def _margin_details(bound: Margin) -> MarginDetails:
     return {"bound": bound.bound, "mean": bound.mean, "spread": bound.spread, "df": bound.df}
 
 
-def _told_curve(curve: DetectionCurve) -> Detection:
+def _curve_details(curve: DetectionCurve) -> Detection:
     def by_share(smallest: Mapping[float, float | None]) -> dict[str, float | None]:
         return {f"{share:.0%}": dose for share, dose in smallest.items()}
 

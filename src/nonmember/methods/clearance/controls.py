@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from nonmember.checks import require_choice, require_distinct, require_number, require_seed
+from nonmember.checks import Checked, Distinct, Number, require_choice, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import Exposure
@@ -22,7 +23,7 @@ from nonmember.training.recipes import Pretraining
 
 
 @dataclass(frozen=True)
-class Control:
+class PlantedControl:
     """A model that read the suspect set so and no more."""
 
     reading: Exposure
@@ -31,7 +32,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class PlantedControls:
+class PlantedControls(Checked):
     """stand_in: the target, or a model declared to be like it, that has not read the set.   training: how it is
     continued, on `general` and what is planted in it.   readings: those to plant; one of them with no exposures is the
     negative control.   seeds: of the training, one model each per reading.
@@ -48,35 +49,33 @@ class PlantedControls:
     training: Pretraining
     general: CorpusSpec
     readings: Sequence[Exposure]
-    seeds: Sequence[int]
+    seeds: Annotated[Sequence[int], Distinct("one or several different whole numbers", require_seed)]
     sets: Mapping[str, CorpusSpec | None] | None = None
     audited: str | None = None
-    deviation: float = 0.0
-    deviation_df: float | None = None
+    deviation: Annotated[float, Number("[0, inf)")] = 0.0
+    deviation_df: Annotated[float | None, Number("(0, inf)")] = None
+
+    fields_called = "{field} of the controls"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(set(self.readings)) < len(self.readings) or not any(item.exposures for item in self.readings):
             raise ValueError("readings of the controls must differ, and one of them must have exposures.")
-        require_distinct(self.seeds, "seeds of the controls", "one or several different whole numbers")
-        for seed in self.seeds:
-            require_seed(seed, "each of the controls' seeds")
         if self.sets:
             require_choice(self.audited, self.sets, "audited", hint="It names the planted set that is audited.")
-        require_number(self.deviation, "[0, inf)", "deviation of the controls")
-        require_number(self.deviation_df, "(0, inf)", "deviation_df of the controls", or_null=True)
 
     @property
     def extra(self) -> Extra:
         return Extra(self.deviation**2, self.deviation_df or math.inf)
 
-    def models(self, suspect: CorpusSpec) -> list[Control]:
+    def models(self, suspect: CorpusSpec) -> list[PlantedControl]:
         """A model per reading and seed."""
         sets: Mapping[str, CorpusSpec | None] = {SUSPECT: suspect}
         audited = SUSPECT
         if self.sets and self.audited:
             sets, audited = self.sets, self.audited
         return [
-            Control(
+            PlantedControl(
                 reading,
                 seed,
                 planted(self.stand_in, self.training, self.general, sets, self.readings, audited, index, seed),
@@ -98,7 +97,7 @@ class SharedControls(PlantedControls):
         if others := [reading.label for reading in self.readings if reading not in self.rotation]:
             raise ValueError(f"readings must be among those of the rotation; got {', '.join(others)} beside them.")
 
-    def models(self, suspect: CorpusSpec) -> list[Control]:
+    def models(self, suspect: CorpusSpec) -> list[PlantedControl]:
         whole = PlantedControls(
             self.stand_in, self.training, self.general, self.rotation, self.seeds, self.sets, self.audited
         )

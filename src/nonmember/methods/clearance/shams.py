@@ -7,9 +7,9 @@ exchanged, those of controls are the auditor's. With no sham each is the method 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from typing import Annotated, TypeGuard
 
-from nonmember.checks import require_number
+from nonmember.checks import Checked, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Measurement, Method, Roles
 from nonmember.methods.clearance.clearance import Clearance
@@ -21,17 +21,14 @@ from nonmember.training.recipes import Distillation
 
 
 @dataclass(frozen=True)
-class OnOtherText:
+class OnOtherText(Checked):
     """Made by the recipe of distillation, but on text that is not the suspect set.
 
     lambda_: weight of the teacher in place of the recipe's; 0: the teacher is not listened to.
     """
 
     corpus: CorpusSpec
-    lambda_: float
-
-    def __post_init__(self) -> None:
-        require_number(self.lambda_, "[0, 1]", "lambda_")
+    lambda_: Annotated[float, Number("[0, 1]")]
 
     def __call__(self, distilled: Trained) -> ModelSpec:
         assert isinstance(distilled.training, Distillation)
@@ -40,13 +37,12 @@ class OnOtherText:
 
 
 @dataclass(frozen=True)
-class Damaged:
+class Damaged(Checked):
     """The distilled reference with noise on its weights, of `scale` times the standard deviation of each tensor."""
 
-    scale: float
+    scale: Annotated[float, Number("(0, inf)")]
 
-    def __post_init__(self) -> None:
-        require_number(self.scale, "(0, inf)", "scale of the noise")
+    fields_called = "{field} of the noise"
 
     def __call__(self, distilled: Trained) -> ModelSpec:
         return Noised(distilled, self.scale, distilled.seed)
@@ -62,12 +58,12 @@ class WithCounterfeitReference(Method):
     sham: Sham | None
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        def given(one: Measurement) -> Measurement:
-            model = one.model
-            return one.under(self.sham(model)) if self.sham and _is_distilled(model, roles) else one
+        def given(measurement: Measurement) -> Measurement:
+            model = measurement.model
+            return measurement.under(self.sham(model)) if self.sham and _is_distilled(model, roles) else measurement
 
         return {
-            name: replace(group, measured={role: given(one) for role, one in group.measured.items()})
+            name: replace(group, measured={role: given(measurement) for role, measurement in group.measured.items()})
             for name, group in super().groups(roles).items()  # type: ignore[safe-super]  # that of the method beside
         }
 

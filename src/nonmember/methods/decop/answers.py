@@ -12,11 +12,11 @@ from nonmember.endpoints import Answer, Answers
 from nonmember.methods.base import ScoredDocuments, units
 from nonmember.methods.decop.questions import letter_probabilities
 from nonmember.records import FloatArray
-from nonmember.stats.blind import BlindGuess, blind_guesses
-from nonmember.stats.letter_choice import LETTERS, NONE, Choices, unit_numbers
+from nonmember.stats._arrays import numbered
+from nonmember.stats.letter_choice import LETTERS, NONE, BlindGuess, Choices, blind_guesses
 from nonmember.stats.two_groups import GroupComparison
 
-_PLACE = {letter: number for number, letter in enumerate(LETTERS)}
+_INDEX = {letter: number for number, letter in enumerate(LETTERS)}
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AnsweredGroup:
     def of(cls, documents: ScoredDocuments, group: str, name: str, *, with_probabilities: bool) -> AnsweredGroup:
         """name: of the measurement that asks."""
         labels, answers = units(documents, group), documents.answers[name]
-        unit_of = unit_numbers(labels).tolist()
+        unit_of = numbered(labels).tolist()
         flat = [(unit, item) for unit, found in zip(unit_of, answers, strict=True) for item in found]
         choices = _choices([unit for unit, _ in flat], [item for _, item in flat], with_probabilities)
         return cls(list(dict.fromkeys(labels)), answers, unit_of, choices)
@@ -63,15 +63,15 @@ def _choices(unit: Sequence[int], answers: Sequence[Answer], with_probabilities:
         probability_QL = np.array([item or nothing for item in found], dtype=np.float64).reshape(-1, len(LETTERS))
     return Choices(
         unit_Q=np.array(unit, dtype=np.int64),
-        right_Q=np.array([_PLACE[item.request.expected] for item in answers], dtype=np.int64),
-        chosen_Q=np.array([_PLACE.get(item.parsed.read, NONE) for item in answers], dtype=np.int64),
+        right_Q=np.array([_INDEX[item.request.expected] for item in answers], dtype=np.int64),
+        chosen_Q=np.array([_INDEX.get(item.parsed.read, NONE) for item in answers], dtype=np.int64),
         probability_QL=probability_QL,
     )
 
 
 def _original_first(options: Sequence[str], letter: str) -> list[str]:
-    place = _PLACE[letter]
-    return [options[place], *options[:place], *options[place + 1 :]]
+    index = _INDEX[letter]
+    return [options[index], *options[:index], *options[index + 1 :]]
 
 
 # What is told --------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def in_words(found: GroupComparison, num_few: int) -> str:
     )
 
 
-class Works(TypedDict, total=False):
+class WorkDetails(TypedDict, total=False):
     """[works] each: name, share of right answers, mean probability of each letter; calibrated where offsets are."""
 
     name: Sequence[str]
@@ -147,13 +147,13 @@ class Works(TypedDict, total=False):
     probability_calibrated: Sequence[Sequence[float]]
 
 
-def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> Works:
-    told: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
+def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> WorkDetails:
+    values: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
     for suffix, choices in _before_and_after(group, offsets_L):
-        told[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
+        values[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
         if choices.probability_QL is not None:
-            told[f"probability{suffix}"] = choices.probability_UL().tolist()
-    return Works(**told)  # type: ignore[typeddict-item]
+            values[f"probability{suffix}"] = choices.probability_UL().tolist()
+    return WorkDetails(**values)  # type: ignore[typeddict-item]
 
 
 class Letters(TypedDict, total=False):
@@ -169,13 +169,13 @@ class Letters(TypedDict, total=False):
 
 
 def letters(group: AnsweredGroup, offsets_L: FloatArray | None) -> Letters:
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for suffix, choices in _before_and_after(group, offsets_L):
-        told[f"chosen{suffix}"] = by_letter(choices.shares_L())
-        told[f"accuracy{suffix}"] = by_letter(choices.accuracy_L())
+        values[f"chosen{suffix}"] = by_letter(choices.shares_L())
+        values[f"accuracy{suffix}"] = by_letter(choices.accuracy_L())
         if choices.probability_QL is not None:
-            told[f"probability{suffix}"] = by_letter(choices.probability_L())
-    return Letters(**told)  # type: ignore[typeddict-item]
+            values[f"probability{suffix}"] = by_letter(choices.probability_L())
+    return Letters(**values)  # type: ignore[typeddict-item]
 
 
 def well_calibrated(group: AnsweredGroup, offsets_L: FloatArray) -> dict[str, float]:
@@ -203,7 +203,7 @@ def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[d
     (first, first_units), (second, second_units) = suspect.passages(), clean.passages()
     if not first or not second:
         return None, [NO_TEXTS]
-    guesses = blind_guesses(first, second, unit_numbers(first_units), unit_numbers(second_units))
+    guesses = blind_guesses(first, second, numbered(first_units), numbered(second_units))
     warnings = []
     for name, guess in guesses.items():
         picked = (

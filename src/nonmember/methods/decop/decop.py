@@ -32,7 +32,7 @@ from nonmember.methods.base import (
     INVALID_CLAIM,
     Asked,
     DocumentGroup,
-    NotGiven,
+    MissingText,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -43,7 +43,7 @@ from nonmember.methods.decop.answers import (
     AnsweredGroup,
     Comparison,
     Letters,
-    Works,
+    WorkDetails,
     blind,
     by_letter,
     comparison,
@@ -67,10 +67,9 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
-from nonmember.stats.blind import BlindGuess
-from nonmember.stats.letter_choice import LETTERS, calibration_offsets
+from nonmember.stats.letter_choice import LETTERS, BlindGuess, calibration_offsets
 from nonmember.stats.multiplicity import holm
-from nonmember.stats.two_groups import GroupComparison, compare_groups
+from nonmember.stats.two_groups import GroupComparison
 
 CLEAN, CALIBRATION = HELDOUT, UNSEEN
 FEWEST_UNITS = 5  # of a group, below which nothing is tested
@@ -134,7 +133,7 @@ class DecopDetails(Details):
     uncalibrated: Comparison | None
     calibration: Calibration | None
     letters: Mapping[str, Letters]
-    works: Mapping[str, Works]
+    works: Mapping[str, WorkDetails]
     blind: Mapping[str, BlindGuess] | None
     questions_per_work: Mapping[str, float]
     answers: Mapping[str, Mapping[str, int]]
@@ -303,9 +302,7 @@ class Decop(TakesFew):
         self, groups: Mapping[str, AnsweredGroup], offsets_L: FloatArray | None, rng: np.random.Generator
     ) -> GroupComparison:
         first, second = (groups[name].calibrated(offsets_L).accuracy_U() for name in (SUSPECT, CLEAN))
-        return compare_groups(
-            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
-        )
+        return self.compared(first, second, rng)
 
     def _reasons_against(self, groups: Mapping[str, AnsweredGroup]) -> list[str]:
         """Why the answers mean nothing; empty where they do mean something."""
@@ -332,7 +329,7 @@ def _calibration(groups: Mapping[str, AnsweredGroup], offsets: FloatArray) -> Ca
 
 def _for_calibration(roles: Roles) -> CorpusSpec:
     if roles.unseen is None:
-        raise NotGiven(
+        raise MissingText(
             "unseen",
             "DE-COP calibrates the letters on further works that the target has certainly not read, and none were "
             "given. Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl, or set "
@@ -403,7 +400,10 @@ class DecopBaselines(TakesFew):
         }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        found = {item.name: self._compared(documents, item.name, rng) for item in self.scores}
+        found = {}
+        for name in (item.name for item in self.scores):
+            suspect, heldout = (by_unit(documents[group], name, group)[1] for group in (SUSPECT, HELDOUT))
+            found[name] = self.compared(suspect, heldout, rng)
         p_values = [item.p_value for item in found.values()]
         adjusted = holm(p_values) if np.isfinite(p_values).all() else [np.nan] * len(p_values)
         first = next(iter(found.values()))
@@ -421,12 +421,4 @@ class DecopBaselines(TakesFew):
                     for (name, item), p_adjusted in zip(found.items(), adjusted, strict=True)
                 }
             ),
-        )
-
-    def _compared(
-        self, documents: Mapping[str, ScoredDocuments], score: str, rng: np.random.Generator
-    ) -> GroupComparison:
-        (_, first), (_, second) = (by_unit(documents[group], score, group) for group in (SUSPECT, HELDOUT))
-        return compare_groups(
-            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
         )

@@ -210,7 +210,7 @@ class MultipleChoice(_Choice):
 
     def _about(self, document: Document, four: list[str], number: int) -> Request:
         """four: the original and its paraphrases.   number: of the order in which they are shown."""
-        options = tuple(four[place] for place in ORDERS[number])
+        options = tuple(four[index] for index in ORDERS[number])
         return self._request(
             document.doc_id,
             str(number),

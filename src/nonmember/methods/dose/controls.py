@@ -95,10 +95,10 @@ class DoseControls(Checked):
         raise NotImplementedError
 
     def trained(
-        self, sets: Mapping[str, CorpusSpec], readings: Sequence[Exposure], audited: str, place: int, seed: int
+        self, sets: Mapping[str, CorpusSpec], readings: Sequence[Exposure], audited: str, index: int, seed: int
     ) -> Trained:
         """One of them (see `training.planting.planted`)."""
-        model = planted(self.base, self.training, self.general, sets, readings, audited, place, seed)
+        model = planted(self.base, self.training, self.general, sets, readings, audited, index, seed)
         return model if self.afterwards is None else self.afterwards.of(model)
 
 
@@ -175,8 +175,8 @@ class RotatedDoses(DoseControls):
                 f"Some controls must have read the set equally often, since one of each does not tell how much they "
                 f"differ; got {len(self.seeds)} seed for {len(self.readings)} different readings. Add a seed."
             )
-        places = range(len(self.readings))
-        read = [(self.readings[place].exposures, self._related(place).exposures) for place in places]
+        indices = range(len(self.readings))
+        read = [(self.readings[index].exposures, self._related(index).exposures) for index in indices]
         require_told_apart(*np.array(read * len(self.seeds), dtype=np.float64).T)
 
     @property
@@ -201,9 +201,9 @@ class RotatedDoses(DoseControls):
             for seed in self.seeds
         ]
 
-    def _related(self, place: int) -> Exposure:
+    def _related(self, index: int) -> Exposure:
         own = self._own
-        read = [self.readings[(place + other - own) % len(self.readings)] for other in self._others()]
+        read = [self.readings[(index + other - own) % len(self.readings)] for other in self._others()]
         return max(read, key=lambda item: item.exposures, default=NOT_READ)
 
     @property

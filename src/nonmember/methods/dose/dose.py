@@ -242,7 +242,7 @@ class Dose(Method):
             self.gates.of_fit(reading),
             *self.gates.of_texts(suspect.texts, third.texts),
         ]
-        reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
+        reasons = [*failures(findings), *self.too_few(len(suspect.doc_ids))]
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
         parts, debiased = self._shares(suspect, third, models, rng)
@@ -352,11 +352,6 @@ class Dose(Method):
             tests["membership"] = exceeded
         return tests
 
-    def _reasons(self, num_documents: int) -> Iterator[str]:
-        """Against any verdict."""
-        if num_documents < self.requirements.documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
-
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
         if refused:
             return "invalid"
@@ -454,26 +449,26 @@ def part_of(regions: Sequence[PartialUse]) -> str:
 
 
 def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: float, heaviest: float) -> str:
-    said = readings_of(reading, heaviest)
+    readings = readings_of(reading, heaviest)
     if verdict == "invalid":
         return INVALID_CLAIM
     if verdict == "evidence_of_non_membership":
         times = "once" if exclude == 1 else f"{exclude:g} times"
         return (
             f"There is statistical evidence that the target did not read this dataset {times} or more, in the way the "
-            f"planted controls did: {said} (p = {reading.p_at_least:.2g} for {times} or more). A small part of it may "
-            "have been read. It says nothing about single documents."
+            f"planted controls did: {readings} (p = {reading.p_at_least:.2g} for {times} or more). A small part of it "
+            "may have been read. It says nothing about single documents."
         )
     if verdict == "evidence_of_membership":
         fewest = f"{exceed:g} readings or fewer" if exceed else "none"
         return (
             f"There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read, or such text more often: {said} "
+            f"it than the related text the controls read, or such text more often: {readings} "
             f"(p = {reading.p_at_most:.2g} for {fewest}). It says nothing about single documents."
         )
     if verdict == "score_only":
-        return f"None beyond the number: {said}."
-    return f"The audit does not tell whether the dataset was read ({said}). This is not evidence either way."
+        return f"None beyond the number: {readings}."
+    return f"The audit does not tell whether the dataset was read ({readings}). This is not evidence either way."
 
 
 def _formatted(dose: float) -> str:

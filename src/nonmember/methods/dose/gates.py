@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Checked, Count, Number
 from nonmember.methods.gates import Finding, above, below, same_layout
 from nonmember.records import FloatArray
 from nonmember.stats.correlation import rank_correlation
@@ -16,7 +17,7 @@ from nonmember.stats.dose_curve import DoseReading
 
 
 @dataclass(frozen=True)
-class DoseGates:
+class DoseGates(Checked):
     """min_separation: distance between models that read nothing and the heaviest dose, in standard deviations of single
     models.   min_order: rank correlation between what controls have read and what the meter says of each.
     min_fit: p-value of the target's being like some model that read so or so often.
@@ -31,32 +32,22 @@ class DoseGates:
     well suspect and third text may be told apart by layout; null: any.   num_folds, seed: of that classifier.
     """
 
-    min_separation: float
-    min_order: float
-    min_fit: float
-    max_shift: float | None
-    max_weight_ratio: float | None
-    max_base_distance: float
-    max_layout_auc: float | None
-    num_folds: int
+    min_separation: Annotated[float, Number("(0, inf)")]
+    min_order: Annotated[float, Number("[-1, 1)")]
+    min_fit: Annotated[float, Number("[0, 1)")]
+    max_shift: Annotated[float | None, Number("(0, inf)")]
+    max_weight_ratio: Annotated[float | None, Number("(1, inf)")]
+    max_base_distance: Annotated[float, Number("(0, inf)")]
+    max_layout_auc: Annotated[float | None, Number("[0.5, 1]")]
+    num_folds: Annotated[int, Count(2)]
     seed: int
-
-    def __post_init__(self) -> None:
-        require_number(self.min_separation, "(0, inf)", "min_separation")
-        require_number(self.min_order, "[-1, 1)", "min_order")
-        require_number(self.min_fit, "[0, 1)", "min_fit")
-        require_number(self.max_shift, "(0, inf)", "max_shift", or_null=True)
-        require_number(self.max_weight_ratio, "(1, inf)", "max_weight_ratio", or_null=True)
-        require_number(self.max_base_distance, "(0, inf)", "max_base_distance")
-        require_number(self.max_layout_auc, "[0.5, 1]", "max_layout_auc", or_null=True)
-        require_count(self.num_folds, 2, "num_folds")
 
     def of_curve(self, separation: float, readings: Sequence[tuple[float, float]]) -> list[Finding]:
         """Whether reading leaves a trace on this set, and controls rise with the dose. readings: of each control what
         it has read and what the meter says of it: the meter made of all, since of eight controls one is too many to
         leave out."""
-        planted, said = zip(*readings, strict=True)
-        order = rank_correlation(planted, said, "spearman")
+        planted, estimated = zip(*readings, strict=True)
+        order = rank_correlation(planted, estimated, "spearman")
         return [
             above(
                 "separation",

@@ -19,13 +19,12 @@ from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     DocumentGroup,
     Measurement,
-    Method,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
 )
-from nonmember.methods.blind import Folds, Penalty, clusters_for_folds, kinds_of
+from nonmember.methods.blind import Folds, Penalty, TellsApart, kinds_of
 from nonmember.methods.decop.answers import MeanSd
 from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
@@ -33,7 +32,7 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access
 from nonmember.scores import Score
-from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
+from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
 from nonmember.stats.proportions import difference_of_rates
 
@@ -43,7 +42,7 @@ CLAIM = (
     "single documents. AUCs of the two kinds do not compare."
 )
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 class GroupedScore(TypedDict):
@@ -81,7 +80,7 @@ class GroupDetails(Details):
 
 
 @dataclass(frozen=True)
-class McPddGroups(Method):
+class McPddGroups(TellsApart):
     """The suspect set are documents that the target has read, the held-out set others; both labels are given.
 
     mc_pdd: how documents are asked about, and the test of a group; a group that is found to be read, or not found to be
@@ -154,12 +153,11 @@ class McPddGroups(Method):
         repetitions = [self._repetition(documents, names, rng) for _ in range(self.num_repetitions)]
         is_member = np.repeat([True, False], [len(members.doc_ids), len(others.doc_ids)])
         whole = {name: np.concatenate([members.values[key], others.values[key]]) for name, key in names.items()}
-        blind = self._blind(members, others, rng)
-        largest = max(kind.auc for kind in kinds_of(blind).values())
+        blind = self.blind(members, others, self.num_blind_resamples, rng)
         reasons = self.mc_pdd.reasons_against(documents)
         verdict: Verdict = "invalid" if reasons else "score_only"
         aucs = {name: [item[name]["auc"] for item in repetitions] for name in names}
-        told: dict[str, GroupedScore] = {
+        scores: dict[str, GroupedScore] = {
             name: {
                 "group_auc": _mean_sd(aucs[name]),
                 "group_best_balanced_acc": _mean_sd([item[name]["best_balanced_acc"] for item in repetitions]),
@@ -173,13 +171,13 @@ class McPddGroups(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=INVALID_WITHOUT_TEST if reasons else CLAIM,
-            warnings=(*reasons, *_confounded(blind, largest)),
+            warnings=(*reasons, *_confounded(blind)),
             details=GroupDetails(
-                scores=told,
+                scores=scores,
                 decision_accuracy=_mean_sd([item[NAME]["decided_right"] for item in repetitions]),
                 num_member_groups=int(repetitions[0][NAME]["num_member_groups"]),
                 num_nonmember_groups=int(repetitions[0][NAME]["num_nonmember_groups"]),
-                auroc_blind=largest,
+                auroc_blind=blind.largest_auc,
                 blind={name: kind.auc for name, kind in kinds_of(blind).items()},
                 num_members=len(members.doc_ids),
                 num_nonmembers=len(others.doc_ids),
@@ -192,18 +190,18 @@ class McPddGroups(Method):
         """One draw: of each score its AUC over groups, of MC-PDD its decisions too."""
         drawn = {name: rng.permutation(len(group.doc_ids)) for name, group in documents.items()}
         reference, drawn[self._referred] = np.split(drawn[self._referred], [self.num_reference])
-        groups = [(name, places) for name in (SUSPECT, HELDOUT) for places in self._cut(drawn[name])]
+        groups = [(name, indices) for name in (SUSPECT, HELDOUT) for indices in self._cut(drawn[name])]
         is_member = np.array([name == SUSPECT for name, _ in groups])
         found: dict[str, dict[str, float]] = {}
         for score, key in names.items():
-            means = np.array([documents[name].values[key][places].mean() for name, places in groups])
+            means = np.array([documents[name].values[key][indices].mean() for name, indices in groups])
             found[score] = {
                 "auc": roc_auc(means, is_member),
                 "best_balanced_acc": best_balanced_accuracy(means, is_member),
             }
         decided = [
-            self._called_member(_part(documents[name], places), _part(documents[self._referred], reference), rng)
-            for name, places in groups
+            self._called_member(_part(documents[name], indices), _part(documents[self._referred], reference), rng)
+            for name, indices in groups
         ]
         found[NAME] |= {
             "decided_right": float(np.mean(np.array(decided) == is_member)),
@@ -212,10 +210,10 @@ class McPddGroups(Method):
         }
         return found
 
-    def _cut(self, places: Places) -> list[Places]:
+    def _cut(self, indices: Indices) -> list[Indices]:
         """Disjoint groups, as many as there are documents for."""
-        number = len(places) // self.group_size
-        return np.split(places[: number * self.group_size], number)
+        number = len(indices) // self.group_size
+        return np.split(indices[: number * self.group_size], number)
 
     def _called_member(self, group: ScoredDocuments, reference: ScoredDocuments, rng: np.random.Generator) -> bool:
         hits, of_reference = hits_of(group, SUSPECT), hits_of(reference, HELDOUT)
@@ -226,28 +224,14 @@ class McPddGroups(Method):
         )
         return (found.p_value < self.mc_pdd.alpha) != by_members
 
-    def _blind(self, members: ScoredDocuments, others: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
-        clusters = clusters_for_folds(self.num_folds, members, others)
-        return blind_baseline(
-            members.texts,
-            others.texts,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_blind_resamples,
-            alpha=self.alpha,
-            rng=rng,
-            member_clusters=clusters and clusters[0],
-            nonmember_clusters=clusters and clusters[1],
-        )
 
-
-def _part(documents: ScoredDocuments, places: Places) -> ScoredDocuments:
+def _part(documents: ScoredDocuments, indices: Indices) -> ScoredDocuments:
     """Some of the documents, with what they answered."""
     return ScoredDocuments(
-        doc_ids=tuple(documents.doc_ids[place] for place in places),
+        doc_ids=tuple(documents.doc_ids[index] for index in indices),
         values={},
-        cluster_ids=tuple(documents.cluster_ids[place] for place in places),
-        answers={HITS: tuple(documents.answers[HITS][place] for place in places)},
+        cluster_ids=tuple(documents.cluster_ids[index] for index in indices),
+        answers={HITS: tuple(documents.answers[HITS][index] for index in indices)},
     )
 
 
@@ -257,10 +241,10 @@ def _mean_sd(values: Sequence[float]) -> MeanSd:
     return {"mean": float(found.mean()), "sd": float(found.std(ddof=1)) if len(found) > 1 else None}
 
 
-def _confounded(blind: BlindBaseline, largest: float) -> list[str]:
+def _confounded(blind: BlindBaseline) -> list[str]:
     if blind.interpretable:
         return []
     return [
-        f"Text alone tells the two sets apart with an AUC of {largest:.3f}, above {INTERPRETABLE_UP_TO}: no AUC here "
-        "can be read as membership."
+        f"Text alone tells the two sets apart with an AUC of {blind.largest_auc:.3f}, above {INTERPRETABLE_UP_TO}: no "
+        "AUC here can be read as membership."
     ]

@@ -249,14 +249,14 @@ class McPdd(Method):
             warnings=(*reasons, *self._few_hits(documents)),
             details=McPddDetails(
                 comparison=as_details(found),
-                suspect=self._told_of(documents[SUSPECT], SUSPECT),
-                heldout=self._told_of(documents[HELDOUT], HELDOUT),
+                suspect=self._details_of(documents[SUSPECT], SUSPECT),
+                heldout=self._details_of(documents[HELDOUT], HELDOUT),
                 control=None
                 if control is None
                 else {
                     **as_details(control),
-                    "suspect": self._told_of(documents[SUSPECT + CONTROL], SUSPECT),
-                    "heldout": self._told_of(documents[HELDOUT + CONTROL], HELDOUT),
+                    "suspect": self._details_of(documents[SUSPECT + CONTROL], SUSPECT),
+                    "heldout": self._details_of(documents[HELDOUT + CONTROL], HELDOUT),
                 },
                 curve=self._curve(documents, rng),
             ),
@@ -321,7 +321,7 @@ class McPdd(Method):
             "the bootstrap is not reliable."
         ]
 
-    def _told_of(self, group: ScoredDocuments, name: str) -> AskedCorpus:
+    def _details_of(self, group: ScoredDocuments, name: str) -> AskedCorpus:
         """One corpus: rate, and what it is the rate of."""
         sums = hits_of(group, name)
         return {

@@ -89,7 +89,7 @@ def chosen(
     }
     if strategy == "random":
         order = _generator(name).permutation(len(found))
-        return [list(found)[place] for place in order[:number]]
+        return [list(found)[index] for index in order[:number]]
     return sorted(found, key=lambda word: -round(found[word], DIGITS_OF_A_WEIGHT))[:number]  # stable
 
 
@@ -105,11 +105,11 @@ def occurs(word: str, text: str) -> bool:
 
 def masked(word: str, text: str) -> str:
     """The text with a blank for every occurrence of a word, in any case."""
-    place = [index for index, letter in enumerate(text) for _ in letter.casefold()]  # one letter may become two
+    indices = [index for index, letter in enumerate(text) for _ in letter.casefold()]  # one letter may become two
     parts, last = [], 0
     for found in _occurrences(word, text.casefold()):
-        parts += [text[last : place[found.start()]], BLANK]
-        last = place[found.end() - 1] + 1
+        parts += [text[last : indices[found.start()]], BLANK]
+        last = indices[found.end() - 1] + 1
     return "".join([*parts, text[last:]])
 
 

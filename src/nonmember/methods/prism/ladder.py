@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from nonmember.checks import Checked, Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
-from nonmember.methods.details import LadderDetails, Rung
+from nonmember.methods.details import LadderDetails, TriedRate
 from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.training.recipes import RuinedWeights
@@ -28,23 +29,20 @@ Measure = Callable[[DocumentGroup], ScoredDocuments]
 
 
 @dataclass(frozen=True)
-class Ladder:
+class Ladder(Checked):
     """rates: learning rates to be tried.   num_documents: of the general text to practise on, at most; null: as many as
     the suspect set has. The number of steps goes with it, and so does the rate that fits."""
 
-    rates: Sequence[float]
-    num_documents: int | None = None
+    rates: Annotated[Sequence[float], Distinct("different learning rates above 0", Number("(0, inf)"))]
+    num_documents: Annotated[int | None, Count(1)] = None
+
+    fields_called = "ladder.{field}"
 
     def __post_init__(self) -> None:
-        rates = tuple(self.rates)
-        if not rates or not all(_is_rate(rate) for rate in rates) or len(set(rates)) < len(rates):
-            raise ValueError(f"ladder.rates must be different learning rates above 0; got {list(rates)}.")
-        object.__setattr__(self, "rates", tuple(sorted(rates, reverse=True)))
-        number = self.num_documents
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise ValueError(f"ladder.num_documents must be a whole number of at least 1, or null; got {number!r}.")
+        super().__post_init__()
+        object.__setattr__(self, "rates", tuple(sorted(self.rates, reverse=True)))
 
-    def practice(self, method: Prism, roles: Roles) -> CorpusSpec:
+    def trial_text(self, method: Prism, roles: Roles) -> CorpusSpec:
         """What plays the suspect set; a prefix of one order, so that fewer documents are a part of more."""
         assert method.gates is not None
         return method.gates.neutral(roles, PRACTICE, self.num_documents)
@@ -58,10 +56,10 @@ class LadderResult:
     rate: float | None
 
     def as_details(self) -> LadderDetails:
-        rungs: list[Rung] = [
+        tried: list[TriedRate] = [
             {"learning_rate": rate, "passed": not failures(f), "gates": as_details(f)} for rate, f in self.tried.items()
         ]
-        return {"chosen": self.rate, "tried": rungs}
+        return {"chosen": self.rate, "tried": tried}
 
     @property
     def obstacle(self) -> str:
@@ -75,7 +73,7 @@ class LadderResult:
         )
 
 
-def climb(method: Prism, roles: Roles, measure: Measure) -> LadderResult:
+def search(method: Prism, roles: Roles, measure: Measure) -> LadderResult:
     """Try the rates. measure: makes what is missing, and reads the documents of a group."""
     assert method.ladder is not None
     assert method.gates is not None
@@ -83,7 +81,7 @@ def climb(method: Prism, roles: Roles, measure: Measure) -> LadderResult:
     for rate in method.ladder.rates:
         log.info("Trying the learning rate %g on general text.", rate)
         try:
-            documents = {name: measure(group) for name, group in rung(method, roles, rate).items()}
+            documents = {name: measure(group) for name, group in step_groups(method, roles, rate).items()}
         except RuinedWeights as error:
             tried[rate] = [Finding("finite", 0.0, 0.0, False, str(error))]
             continue
@@ -93,20 +91,16 @@ def climb(method: Prism, roles: Roles, measure: Measure) -> LadderResult:
     return LadderResult(tried, None)
 
 
-def rung(method: Prism, roles: Roles, rate: float) -> dict[str, DocumentGroup]:
+def step_groups(method: Prism, roles: Roles, rate: float) -> dict[str, DocumentGroup]:
     """What is measured to try a rate."""
     assert method.ladder is not None
     assert method.gates is not None
-    practising = replace(roles, suspect=method.ladder.practice(method, roles))
-    distilled = with_rate(method, rate).distilled(practising)
-    return method.gates.groups(practising, distilled, method.gates.third(roles), method.max_tokens)
+    stand_in = replace(roles, suspect=method.ladder.trial_text(method, roles))
+    distilled = with_rate(method, rate).distilled(stand_in)
+    return method.gates.groups(stand_in, distilled, method.gates.third(roles), method.max_tokens)
 
 
 def with_rate(method: Prism, rate: float) -> Prism:
     recipe = method.distillation
     optimization = replace(recipe.optimization, learning_rate=rate)
     return replace(method, distillation=replace(recipe, optimization=optimization))
-
-
-def _is_rate(rate: object) -> bool:
-    return isinstance(rate, int | float) and not isinstance(rate, bool) and 0 < rate < float("inf")

@@ -9,33 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_number
+from nonmember.checks import Number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
-    Bounds,
-    Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     Settled,
     TestOutcome,
     Verdict,
     on_suspect,
-    require_resamples,
     require_score,
 )
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.methods.prism.gates import Power, PrismGates
-from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
+from nonmember.methods.prism.ladder import Ladder, search, step_groups, with_rate
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Requirements
@@ -118,27 +114,27 @@ class Prism(Method):
     rate of the distillation is chosen; None: it is the recipe's.
     """
 
-    score: Score
-    distillation: Distillation
+    score: Annotated[Score, require_score]
+    distillation: Annotated[Distillation, require_distillation]
     rank_metric: RankMetric
     num_resamples: int
     alpha: float
-    margin: float
+    margin: Annotated[float, Number("[0, 2)", hint="It is a difference of rank correlations.")]
     max_tokens: int
     gates: PrismGates | None = field(default=None, kw_only=True)
     ladder: Ladder | None = field(default=None, kw_only=True)
 
-    name: ClassVar[str] = "prism"
-    statistic_name: ClassVar[str] = "Delta"
-    statistic_bounds: ClassVar[Bounds] = (-2.0, 2.0)
-    claim: ClassVar[Claim] = "non_membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "prism"
+    statistic_name = "Delta"
+    statistic_bounds = (-2.0, 2.0)
+    claim = "non_membership"
+    null_hypothesis = (
         "The target ranks the suspect documents at least as much like the distilled reference as like the "
         "reference (Delta is at most the margin), as a model that read them would."
     )
-    picture: ClassVar[Picture] = "ranks"
-    details_type: ClassVar[type[Details]] = PrismDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "ranks"
+    details_type = PrismDetails
+    requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
     )
 
@@ -154,11 +150,6 @@ class Prism(Method):
             raise ValueError(
                 "ladder tries learning rates until the gates hold; got gates=off. Use ladder=none with it."
             )
-        require_score(self.score)
-        require_distillation(self.distillation)
-        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
-        require_resamples(self.num_resamples, self.alpha)
-        require_number(self.margin, "[0, 2)", "margin", hint="It is a difference of rank correlations.")
 
     def settings(self) -> dict[str, Any]:
         """Gates and ladder only where there are any, so that keys of what was stored before they came are the same."""
@@ -174,15 +165,15 @@ class Prism(Method):
         return self.gates is None
 
     def before_settling(self, roles: Roles) -> Mapping[str, DocumentGroup]:
-        return {} if self.ladder is None else rung(self, roles, self.ladder.rates[0])
+        return {} if self.ladder is None else step_groups(self, roles, self.ladder.rates[0])
 
     def settled(self, roles: Roles, measure: Callable[[DocumentGroup], ScoredDocuments]) -> Settled:
         """With the learning rate that the ladder chooses."""
         if self.ladder is None:
             return Settled(self)
-        climbed = climb(self, roles, measure)
-        chosen = self if climbed.rate is None else with_rate(self, climbed.rate)
-        return Settled(chosen, climbed.obstacle, climbed.as_details())
+        found = search(self, roles, measure)
+        chosen = self if found.rate is None else with_rate(self, found.rate)
+        return Settled(chosen, found.obstacle, found.as_details())
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
@@ -208,7 +199,7 @@ class Prism(Method):
         return {"target": ("distilled",)}
 
     def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
-        return {} if self.ladder is None else {"practice": self.ladder.practice(self, roles)}
+        return {} if self.ladder is None else {"practice": self.ladder.trial_text(self, roles)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents[SUSPECT]
@@ -225,26 +216,7 @@ class Prism(Method):
             margin=self.margin,
             rng=rng,
         )
-        n = difference.num_documents
-        verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
-        if n < self.requirements.documents or difference.undefined_fraction > MAX_UNDEFINED:
-            verdict = "invalid"
-        gates: Mapping[str, Gate] | None = None
-        power, warnings = None, [*self._warnings(difference), *([UNGATED] if self.gates is None else [])]
-        if self.gates is not None:
-            findings, power = self._findings(self.gates, documents), self.gates.of_power(documents, self.rank_metric)
-            if failed := failures(findings):
-                verdict = "invalid"
-            elif verdict == "evidence_of_non_membership":
-                findings.append(self.gates.of_delta(difference.statistic))
-                if failed := failures(findings):
-                    verdict = "inconclusive"
-            gates = as_details(findings)
-            if power is not None and verdict == "inconclusive" and (why := self.gates.why_no_power(power)):
-                failed.append(why)
-            if verdict == "evidence_of_non_membership" and (gates["kl"]["value"] or 0.0) <= self.gates.min_kl_gain:
-                failed.append(NEAR)
-            warnings = [*failed, *warnings]
+        verdict, power, gates, reasons = self._decided(documents, difference)
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
@@ -253,25 +225,50 @@ class Prism(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
-            warnings=tuple(warnings),
+            warnings=(*reasons, *self._warnings(difference)),
             details=PrismDetails(
                 rho_reference_target=difference.rho_reference_target,
                 rho_distilled_target=difference.rho_distilled_target,
                 rho_distilled_reference=rank_correlation(distilled, reference, self.rank_metric),
                 p_value_at_larger_margin=bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
                 num_undefined_resamples=difference.num_undefined,
-                num_tied_scores={role: n - len(np.unique(scores.values[role])) for role in SCORED},
+                num_tied_scores={
+                    role: difference.num_documents - len(np.unique(scores.values[role])) for role in SCORED
+                },
                 gates=gates,
                 power=power,
             ),
             distribution=difference.distribution,
         )
 
+    def _decided(
+        self, documents: Mapping[str, ScoredDocuments], difference: CorrelationDifference
+    ) -> tuple[Verdict, Power | None, Mapping[str, Gate] | None, list[str]]:
+        """What p says, as far as the gates let it; what they found, and why they do not."""
+        verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
+        if self.too_few(difference.num_documents) or difference.undefined_fraction > MAX_UNDEFINED:
+            verdict = "invalid"
+        if self.gates is None:
+            return verdict, None, None, []
+        findings, power = self._findings(self.gates, documents), self.gates.of_power(documents, self.rank_metric)
+        if failed := failures(findings):
+            verdict = "invalid"
+        elif verdict == "evidence_of_non_membership":
+            findings.append(self.gates.of_delta(difference.statistic))
+            if failed := failures(findings):
+                verdict = "inconclusive"
+        gates = as_details(findings)
+        if power is not None and verdict == "inconclusive" and (why := self.gates.why_no_power(power)):
+            failed.append(why)
+        if verdict == "evidence_of_non_membership" and (gates["kl"]["value"] or 0.0) <= self.gates.min_kl_gain:
+            failed.append(NEAR)
+        return verdict, power, gates, failed
+
     def _warnings(self, difference: CorrelationDifference) -> Iterator[str]:
         """Of the number of documents, and of scores that hardly differ."""
-        n, least = difference.num_documents, self.requirements.documents
-        if n < least:
-            yield f"{n} documents are left; the test needs at least {least}."
+        n = difference.num_documents
+        if few := self.too_few(n):
+            yield from few
         elif n < FEW_DOCUMENTS:
             yield f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3)."
         elif n > MANY_DOCUMENTS:
@@ -284,6 +281,8 @@ class Prism(Method):
                 f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
                 f"at most {MAX_UNDEFINED:.0%} may."
             )
+        if self.gates is None:
+            yield UNGATED
 
     def _findings(self, gates: PrismGates, documents: Mapping[str, ScoredDocuments]) -> list[Finding]:
         suspect, third = documents[SUSPECT], documents[THIRD]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_count, require_number, require_seed
+from nonmember.checks import Count, Number, require_seed
 from nonmember.corpora import Component
 from nonmember.models.base import ModelSpec
 from nonmember.records.requirements import Access
@@ -64,10 +64,9 @@ class RoundedWeights(ChangedWeights):
     bits: 2 to 8. What quantised models have in common, without any one format's groups and corrections.
     """
 
-    bits: int
+    bits: Annotated[int, Count(2, 8)]
 
-    def __post_init__(self) -> None:
-        require_count(self.bits, 2, "bits of the rounded weights", at_most=8)
+    fields_called = "{field} of the rounded weights"
 
     @property
     def readable(self) -> str:
@@ -92,12 +91,10 @@ class Noised(ChangedWeights):
     scale: standard deviation of the noise, as a share of that of each weight tensor.
     """
 
-    scale: float
-    seed: int
+    scale: Annotated[float, Number("(0, inf)")]
+    seed: Annotated[int, require_seed]
 
-    def __post_init__(self) -> None:
-        require_number(self.scale, "(0, inf)", "scale of the noise")
-        require_seed(self.seed)
+    fields_called = "{field} of the noise"
 
     @property
     def readable(self) -> str:
@@ -125,14 +122,14 @@ class PerturbedOutputs(Changed):
     Whatever reads such a model gets these answers: scores, distillation, divergences. Its hidden states are the base's.
     """
 
-    noise: float
-    decimals: int | None
-    seed: int
+    noise: Annotated[float, Number("[0, inf)")]
+    decimals: Annotated[int | None, Count(0)]
+    seed: Annotated[int, require_seed]
+
+    fields_called = "{field} of perturbed outputs"
 
     def __post_init__(self) -> None:
-        require_number(self.noise, "[0, inf)", "noise of perturbed outputs")
-        require_count(self.decimals, 0, "decimals of perturbed outputs", or_null=True)
-        require_seed(self.seed)
+        super().__post_init__()
         if not self.noise and self.decimals is None:
             raise ValueError("Outputs without noise and with all decimals are the model's own; name that model.")
 

@@ -6,13 +6,13 @@ import copy
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
-from nonmember.checks import require_choice
-from nonmember.models.base import BOS, ModelSpec
+from nonmember.models.base import ModelSpec, require_bos
 from nonmember.models.lengths import key_of
+from nonmember.models.tokenizing import prepared, reading_version
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -33,10 +33,7 @@ class InMemory(ModelSpec):
 
     content: str
     label: str = field(compare=False)
-    bos: str = "auto"
-
-    def __post_init__(self) -> None:
-        require_choice(self.bos, BOS, "tokens.bos")
+    bos: Annotated[str, require_bos] = "auto"
 
     @property
     def readable(self) -> str:
@@ -76,8 +73,6 @@ class InMemory(ModelSpec):
 
     def load_tokenizer(self, builder: Builder) -> Any:
         def own() -> Any:
-            from nonmember.models.tokenizing import prepared
-
             return prepared(copy.deepcopy(self._handed_over(builder)[1]), self.bos, self.label)
 
         return builder.resource(("tokenizer in memory", self.content, self.bos), own)
@@ -110,8 +105,6 @@ def content_of(model: Any, tokenizer: Any) -> str:
 
 def _description(tokenizer: Any) -> dict[str, Any]:
     """What determines the ids that it gives."""
-    from nonmember.models.tokenizing import reading_version
-
     described = {
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
         "chat_template": getattr(tokenizer, "chat_template", None),

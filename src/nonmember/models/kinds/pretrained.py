@@ -10,15 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import expanduser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry, key_hash
-from nonmember.checks import require_choice, require_distinct, require_flag, require_text
+from nonmember.checks import OneOf, require_distinct, require_text
 from nonmember.corpora.specs import digest_file
-from nonmember.models.base import BOS, ModelSpec
+from nonmember.models.base import ModelSpec, require_bos
 from nonmember.models.folders import check_folder, has_config, require_model
+from nonmember.models.hub import is_adapter, load_tokenizer, pretrained_identity
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
@@ -52,23 +53,19 @@ class Pretrained(ModelSpec):
     bos: of `base.BOS`: whether a beginning-of-text token is read before each text.
     """
 
-    path: str
-    revision: str | None = None
-    dtype: str = "float32"
+    path: Annotated[str, require_text]
+    revision: Annotated[str | None, require_text] = None
+    dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     device_map: str | None = None
     trust_remote_code: bool = False
-    quantization: str = "none"
-    attention: str = "auto"
-    bos: str = "auto"
+    quantization: Annotated[str, OneOf(QUANTIZATIONS)] = "none"
+    attention: Annotated[str, OneOf(ATTENTIONS)] = "auto"
+    bos: Annotated[str, require_bos] = "auto"
+
+    fields_called = "{field} of a model"
 
     def __post_init__(self) -> None:
-        require_text(self.path, "path of a model")
-        require_text(self.revision, "revision of a model", or_null=True)
-        require_choice(self.dtype, DTYPES, "dtype")
-        require_choice(self.quantization, QUANTIZATIONS, "quantization")
-        require_choice(self.attention, ATTENTIONS, "attention")
-        require_flag(self.trust_remote_code, "trust_remote_code")
-        require_choice(self.bos, BOS, "tokens.bos")
+        super().__post_init__()
         object.__setattr__(self, "path", expanduser(self.path))  # shells leave the ~ of key=~/folder
 
     @property
@@ -96,8 +93,6 @@ class Pretrained(ModelSpec):
             return self.gguf.key(builder)
         if has_config(self.path):  # else it may be a tokenizer alone
             check_folder(self.path)
-        from nonmember.models.hub import pretrained_identity
-
         return {"pretrained": pretrained_identity(self.resolved(builder))}
 
     def resolved(self, builder: Builder) -> Pretrained:
@@ -119,7 +114,6 @@ class Pretrained(ModelSpec):
     def num_parameters(self, builder: Builder) -> int:
         if self.gguf:
             return self.gguf.num_parameters(builder)
-        from nonmember.models.hub import is_adapter
         from nonmember.models.probing import recorded
 
         # An adapter is loaded beside its base or merged with it, of which not both have been counted.
@@ -137,8 +131,6 @@ class Pretrained(ModelSpec):
     def load_tokenizer(self, builder: Builder) -> Any:
         if self.gguf:
             return self.gguf.load_tokenizer(builder)
-        from nonmember.models.hub import load_tokenizer
-
         return load_tokenizer(self)
 
     def require_changeable(self) -> None:
@@ -205,17 +197,13 @@ class Gguf(ModelSpec):
     Its scores are those of the quantised weights, which results name as the file does (`Q4_1`, say).
     """
 
-    path: str
-    dtype: str = "float32"
+    path: Annotated[str, require_text]
+    dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     revision: str | None = None
-    attention: str = "auto"
-    bos: str = "auto"
+    attention: Annotated[str, OneOf(ATTENTIONS)] = "auto"
+    bos: Annotated[str, require_bos] = "auto"
 
-    def __post_init__(self) -> None:
-        require_text(self.path, "path of a GGUF file")
-        require_choice(self.dtype, DTYPES, "dtype")
-        require_choice(self.attention, ATTENTIONS, "attention")
-        require_choice(self.bos, BOS, "tokens.bos")
+    fields_called = "{field} of a GGUF file"
 
     @property
     def files(self) -> tuple[Path, ...]:

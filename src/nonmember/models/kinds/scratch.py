@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
-from nonmember.checks import require_choice, require_count, require_seed, require_text
+from nonmember.checks import Checked, Count, require_choice, require_seed, require_text
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.lengths import key_of
@@ -23,16 +23,14 @@ SMALLEST_VOCABULARY = 257  # a byte each, and the end of the text
 
 
 @dataclass(frozen=True)
-class TrainedTokenizer(Spec[Any]):
+class TrainedTokenizer(Checked, Spec[Any]):
     """Byte-level BPE trained on a corpus; `<|endoftext|>` is its only special token."""
 
     corpus: CorpusSpec
-    vocab_size: int
+    vocab_size: Annotated[int, Count(SMALLEST_VOCABULARY)]
 
+    fields_called = "{field} of a tokenizer"
     kind = "tokenizers"
-
-    def __post_init__(self) -> None:
-        require_count(self.vocab_size, SMALLEST_VOCABULARY, "vocab_size of a tokenizer")
 
     @property
     def readable(self) -> str:
@@ -56,19 +54,18 @@ class TrainedTokenizer(Spec[Any]):
 class Scratch(ModelSpec):
     """Random weights of a configuration: `architecture` names a transformers model type and its settings."""
 
-    model_type: str
+    model_type: Annotated[str, require_text]
     architecture: Mapping[str, Any]
     tokenizer: TrainedTokenizer
-    seed: int
+    seed: Annotated[int, require_seed]
     bos: str = "auto"
 
     def __post_init__(self) -> None:
-        require_text(self.model_type, "model_type")
+        super().__post_init__()
         if code := sorted(name for name in self.architecture if name in CODE or "attn_implementation" in name):
             raise ValueError(
                 f"architecture must be the numbers of a model; got {code[0]}, which loads code. Leave it out."
             )
-        require_seed(self.seed)
         require_choice(self.bos, ("auto", "never"), "tokens.bos of a model that is made here, without a BOS,")
 
     @property

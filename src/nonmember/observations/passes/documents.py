@@ -10,13 +10,12 @@ Documents are padded on the right, so the last token is not the last column.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import lightning
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,10 +24,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nonmember.models.forward import Ids, SplitForward
-from nonmember.observations.passes.features import Features
-from nonmember.observations.passes.tokens import PartWriter, Reader, of_documents, ready, with_scored, write_parts
+from nonmember.observations.base import Reading
+from nonmember.observations.passes.tokens import DocumentReader, Masks, PartWriter, Scored, masks_of, ready, write_parts
 from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
-from nonmember.records.gradients import GRADIENT_SCHEMA, NORMS
+from nonmember.records.documents import GRADIENT_SCHEMA, NORMS
 from nonmember.scores.base import NO_TOKENS, DocumentScores
 from nonmember.training.adapters import dropout_of_adapter
 from nonmember.training.losses import BYTES_PER_LOGIT
@@ -56,15 +55,10 @@ def observe_divergence(
     model: Any,
     other: Any,
     token_ids: Mapping[str, Sequence[int]],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
+    reading: Reading,
     *,
     shared_ids: tuple[Ids, Ids],
-    max_batch_tokens: int,
-    block_bytes: int,
-    description: str,
-    scored: Mapping[str, Sequence[bool]] | None = None,
-    features: Features | None = None,
+    scored: Scored | None = None,
 ) -> DocumentCounts:
     """Write KL(other || model), nats per token at temperature 1, mean over each document's scored tokens.
 
@@ -72,15 +66,14 @@ def observe_divergence(
     renormalised, as in distillation.   token_ids: document id -> ids, which both models read; fewer than two give no
     row.   The other arguments and the errors are those of `observe`.
     """
-    token_ids = with_scored(token_ids, scored)
-    (ours, sequences), (theirs, _) = (ready(item, token_ids, out_dir) for item in (model, other))
-    comparer = Comparer(ours, theirs, list(sequences.values()), max_batch_tokens, block_bytes, shared_ids, features)
-    comparer.score_only(of_documents(scored, sequences))
-    counts = write_parts(comparer, DivergenceWriter(out_dir, list(sequences)), make_trainer, description)
+    (ours, sequences), (theirs, _) = (ready(item, token_ids, reading, scored=scored) for item in (model, other))
+    masks = masks_of(scored, sequences)
+    comparer = Comparer(ours, theirs, list(sequences.values()), reading, masks, shared_ids)
+    counts = write_parts(comparer, DivergenceWriter(reading.out_dir, list(sequences)), reading)
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
 
-class Comparer(Reader):
+class Comparer(DocumentReader):
     """Batches of token ids in, one divergence per document out. The other model stays outside the module tree."""
 
     def __init__(
@@ -88,14 +81,12 @@ class Comparer(Reader):
         split: SplitForward,
         other: SplitForward,
         sequences: Sequence[Sequence[int]],
-        max_batch_tokens: int,
-        block_bytes: int,
+        reading: Reading,
+        scored: Masks | None,
         shared_ids: tuple[Ids, Ids],
-        features: Features | None = None,
     ) -> None:
-        super().__init__(split, sequences, max_batch_tokens, features)
+        super().__init__(split, sequences, reading, scored)
         self._outside = (other, shared_ids)
-        self._block_bytes = block_bytes
 
     @property
     def models(self) -> tuple[Any, ...]:
@@ -180,17 +171,9 @@ class DocumentVectors:
 
 
 def embed(
-    model: Any,
-    token_ids: Mapping[str, Sequence[int]],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    *,
-    layer: int,
-    dropout_seed: int | None,
-    max_batch_tokens: int,
-    description: str,
+    model: Any, token_ids: Mapping[str, Sequence[int]], reading: Reading, *, layer: int, dropout_seed: int | None
 ) -> EmbeddingCounts:
-    """Write the embedding of each document under `model` to `out_dir/part-<rank>.parquet`, scaled to length 1.
+    """Write the embedding of each document under `model`, scaled to length 1.
 
     token_ids: document id -> ids; fewer than two give no row.   layer: which entry of the tuple of hidden states; 0 the
     embedded tokens, -1 the last, usually after the final norm.
@@ -199,27 +182,27 @@ def embed(
 
     A hidden state of zeros is written as it is. The other arguments and the errors are those of `observe`.
     """
-    split, sequences = ready(model, token_ids, out_dir)
+    split, sequences = ready(model, token_ids, reading)
     if not sequences:
         raise ValueError(f"None of the {len(token_ids)} documents has two tokens. Give longer texts.")
     _check_layer(split, layer)
-    embedder = Embedder(split, sequences, max_batch_tokens, layer, dropout_seed)
-    counts = write_parts(embedder, VectorWriter(out_dir, list(sequences)), make_trainer, description)
+    embedder = Embedder(split, sequences, reading, layer, dropout_seed)
+    counts = write_parts(embedder, VectorWriter(reading.out_dir, list(sequences)), reading)
     return EmbeddingCounts(counts["num_documents"], counts["num_zero"], sum(map(len, sequences.values())))
 
 
-class Embedder(Reader):
+class Embedder(DocumentReader):
     """Batches of token ids in, one vector per document out."""
 
     def __init__(
         self,
         split: SplitForward,
         sequences: Mapping[str, Sequence[int]],
-        max_batch_tokens: int,
+        reading: Reading,
         layer: int,
         dropout_seed: int | None,
     ) -> None:
-        super().__init__(split, list(sequences.values()), max_batch_tokens)
+        super().__init__(split, list(sequences.values()), reading)
         self._doc_ids = list(sequences)
         self._layer = layer
         self._dropout_seed = dropout_seed
@@ -303,13 +286,7 @@ class DocumentNorms:
 
 
 def observe_gradients(
-    model: Any,
-    token_ids: Mapping[str, Sequence[int]],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    *,
-    description: str,
-    scored: Mapping[str, Sequence[bool]] | None = None,
+    model: Any, token_ids: Mapping[str, Sequence[int]], reading: Reading, *, scored: Scored | None = None
 ) -> DocumentCounts:
     """Write, per document, the mean over parameter tensors of the l1, l2 and maximum norm of the gradient of its mean
     loss per token (nats). All floating-point parameters count, each tensor once; none is changed.
@@ -317,16 +294,15 @@ def observe_gradients(
     token_ids: document id -> ids; fewer than two give no row.   The other arguments and the errors are those of
     `observe`; ValueError also for a model whose weights are sharded or quantized, which have no such gradients.
     """
-    split, sequences = ready(model, with_scored(token_ids, scored), out_dir)
+    split, sequences = ready(model, token_ids, reading, scored=scored)
     if any(not parameter.is_floating_point() for parameter in split.model.parameters()):
         raise ValueError("Its weights are quantized, and gradients need floating-point ones. Load it unquantized.")
-    reader = GradientReader(split, list(sequences.values()), max_batch_tokens=1)
-    reader.score_only(of_documents(scored, sequences))
-    counts = write_parts(reader, NormWriter(out_dir, list(sequences)), make_trainer, description)
+    reader = GradientReader(split, list(sequences.values()), reading, masks_of(scored, sequences))
+    counts = write_parts(reader, NormWriter(reading.out_dir, list(sequences)), reading)
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
 
-class GradientReader(Reader):
+class GradientReader(DocumentReader):
     """One document after the other in, norms out."""
 
     def batches(self) -> list[list[int]]:

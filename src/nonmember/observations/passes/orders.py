@@ -11,13 +11,12 @@ up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
-import lightning
 import numpy as np
 import pyarrow as pa
 import torch
@@ -26,7 +25,8 @@ from torch import Tensor
 from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models.forward import SplitForward, split_forward
 from nonmember.models.reading import position_limit
-from nonmember.observations.passes.tokens import PartWriter, Reader, check_readable, write_parts
+from nonmember.observations.base import Reading
+from nonmember.observations.passes.tokens import DocumentReader, PartWriter, check_readable, write_parts
 from nonmember.observations.passes.vocabulary import Workspace, token_log_probs
 from nonmember.records import ORDER_SCHEMA
 
@@ -34,7 +34,7 @@ _ROW_GROUP_WINDOWS = 2**14
 
 
 @dataclass(frozen=True)
-class Shard:
+class OrderedShard:
     """examples: token ids of each, without what the tokenizer puts before a text."""
 
     examples: Sequence[Sequence[int]]
@@ -53,19 +53,9 @@ class OrderCounts:
 
 
 def observe_orders(
-    model: Any,
-    shards: Mapping[str, Shard],
-    front: Sequence[int],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    *,
-    window: int,
-    stride: int,
-    max_batch_tokens: int,
-    block_bytes: int,
-    description: str,
+    model: Any, shards: Mapping[str, OrderedShard], front: Sequence[int], reading: Reading, *, window: int, stride: int
 ) -> OrderCounts:
-    """Write the log-likelihood of each window of each order of each shard to `out_dir/part-<rank>.parquet`.
+    """Write the log-likelihood of each window of each order of each shard.
 
     front: ids before the first example of every order, such as a beginning-of-text token; none where there are none.
     window: most tokens that are read at once.   stride: from the beginning of a window to that of the next.
@@ -73,15 +63,14 @@ def observe_orders(
     """
     split = model if isinstance(model, SplitForward) else split_forward(model)
     _check(split, shards, front, window)
-    out_dir.mkdir(parents=True, exist_ok=True)
+    reading.out_dir.mkdir(parents=True, exist_ok=True)
     windows = Windows(shards, front, window, stride)
-    reader = OrderReader(split, windows, max_batch_tokens, block_bytes)
-    counts = write_parts(reader, OrderWriter(out_dir, windows), make_trainer, description)
+    counts = write_parts(OrderReader(split, windows, reading), OrderWriter(reading.out_dir, windows), reading)
     num_orders = sum(len(shard.orders.draws_K) for shard in shards.values())
     return OrderCounts(num_orders, counts["num_tokens"], counts["num_read"], counts["num_floored"])
 
 
-def _check(split: SplitForward, shards: Mapping[str, Shard], front: Sequence[int], window: int) -> None:
+def _check(split: SplitForward, shards: Mapping[str, OrderedShard], front: Sequence[int], window: int) -> None:
     most = position_limit(split.model.config)
     if most is not None and window > most:
         raise ValueError(
@@ -108,7 +97,7 @@ def plan_windows(num_ids: int, window: int, stride: int) -> list[tuple[int, int,
 class Windows(Sequence[list[int]]):
     """The ids of each window and the one after them. Made when asked for: all orders are many times the file."""
 
-    def __init__(self, shards: Mapping[str, Shard], front: Sequence[int], window: int, stride: int) -> None:
+    def __init__(self, shards: Mapping[str, OrderedShard], front: Sequence[int], window: int, stride: int) -> None:
         self._shards, self._front = list(shards.values()), list(front)
         planned_W: list[tuple[int, ...]] = []
         for number, shard in enumerate(self._shards):
@@ -145,13 +134,12 @@ class WindowSums:
     num_floored: int
 
 
-class OrderReader(Reader):
+class OrderReader(DocumentReader):
     """Windows in, their log-likelihoods out."""
 
-    def __init__(self, split: SplitForward, windows: Windows, max_batch_tokens: int, block_bytes: int) -> None:
-        super().__init__(split, windows, max_batch_tokens)
+    def __init__(self, split: SplitForward, windows: Windows, reading: Reading) -> None:
+        super().__init__(split, windows, reading)
         self._windows = windows
-        self._block_bytes = block_bytes
         self._workspace = Workspace()
 
     def lengths(self) -> list[int]:

@@ -5,16 +5,15 @@ Shapes: B windows, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import lightning
 import torch
 from torch import Tensor
 
 from nonmember.models.forward import SplitForward, split_forward
+from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import ObservationCounts, Observer, check_readable, read_all
 
 
@@ -39,16 +38,7 @@ def windows(ids: Sequence[int], prefix: int, most: int) -> Iterator[Window]:
 
 
 def observe_windows(
-    model: Any,
-    token_ids: Mapping[str, Sequence[int]],
-    prefix: int,
-    most: int,
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    *,
-    max_batch_tokens: int,
-    block_bytes: int,
-    description: str,
+    model: Any, token_ids: Mapping[str, Sequence[int]], prefix: int, most: int, reading: Reading
 ) -> ObservationCounts:
     """Write a row for each token of each document, as `passes.tokens.observe` does. most: tokens of a window."""
     split = model if isinstance(model, SplitForward) else split_forward(model)
@@ -56,20 +46,17 @@ def observe_windows(
     for doc_id, parts in cut.items():
         for window in parts:
             check_readable(split, {doc_id: window.ids[1:]})
-    out_dir.mkdir(parents=True, exist_ok=True)
-    observer = WindowObserver(
-        split, [window for parts in cut.values() for window in parts], max_batch_tokens, block_bytes
-    )
-    of_windows = [doc_id for doc_id, parts in cut.items() for _ in parts]
-    counts = read_all(observer, of_windows, out_dir, make_trainer, description)
+    reading.out_dir.mkdir(parents=True, exist_ok=True)
+    observer = WindowObserver(split, [window for parts in cut.values() for window in parts], reading)
+    counts = read_all(observer, [doc_id for doc_id, parts in cut.items() for _ in parts], reading)
     return replace(counts, num_documents=len(cut))
 
 
 class WindowObserver(Observer):
     """Each window in, rows of its scored tokens out."""
 
-    def __init__(self, split: SplitForward, parts: Sequence[Window], max_batch_tokens: int, block_bytes: int) -> None:
-        super().__init__(split, [window.ids for window in parts], max_batch_tokens, block_bytes)
+    def __init__(self, split: SplitForward, parts: Sequence[Window], reading: Reading) -> None:
+        super().__init__(split, [window.ids for window in parts], reading)
         self._start = torch.tensor([window.start for window in parts], dtype=torch.long)
         self._first_scored = torch.tensor([window.first_scored for window in parts], dtype=torch.long)
 

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from nonmember.models.forward import Held, SplitForward, split_forward
 from nonmember.models.reading import position_limit
-from nonmember.observations.passes.features import Features
-from nonmember.observations.passes.vocabulary import DEFAULT_BLOCK_BYTES, TokenStatistics, Workspace, token_statistics
+from nonmember.observations.base import Reading
+from nonmember.observations.passes.vocabulary import TokenMoments, Workspace, token_statistics
 from nonmember.records import TOKEN_SCHEMA
 from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.runtime.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expectation, num_bytes, num_parameters
@@ -35,6 +35,10 @@ from nonmember.training.sharding import ShardableModule
 
 _ROW_GROUP_TOKENS = 2**18
 CACHE_BYTES = 4 * 2**20
+
+
+Masks = Sequence[Sequence[bool]]  # of documents: which of their ids are scored
+Scored = Mapping[str, Sequence[bool]]  # the same by document id
 
 
 @dataclass(frozen=True)
@@ -53,86 +57,67 @@ class TokenRows:
     doc_index: Tensor
     position: Tensor
     token_id: Tensor
-    statistics: TokenStatistics
+    statistics: TokenMoments
 
 
 def observe(
     model: Any,
     token_ids: Mapping[str, Sequence[int]],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
+    reading: Reading,
     *,
-    max_batch_tokens: int,
-    block_bytes: int = DEFAULT_BLOCK_BYTES,
-    description: str = "observing",
     num_context: Mapping[str, int] | None = None,
-    scored: Mapping[str, Sequence[bool]] | None = None,
-    features: Features | None = None,
+    scored: Scored | None = None,
 ) -> ObservationCounts:
-    """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
+    """Write what `model` says about each token of each document.
 
     model: a Hugging Face causal language model, or a `SplitForward` of one. It keeps its dtype and its
         training flags, and its weights are not copied. (A `trainer` with precision bf16-true or 16-true
         converts them in place, as Lightning does; bf16-mixed leaves them.)
     token_ids: document id -> ids. The first id is context only; fewer than two give no rows.
-    make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
-    max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
     num_context: document id -> ids at its beginning that are read and not scored; positions count from there.
     scored: document id -> which of its ids are scored; a document of which none is has no rows. None: all are.
-    features: those of earlier passes, taken and added to.
 
     Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
     does not read everything.
     """
-    split, sequences = ready(model, with_scored(token_ids, scored), out_dir)
+    split, sequences = ready(model, token_ids, reading, scored=scored)
     context = None if num_context is None else [num_context[doc_id] for doc_id in sequences]
-    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, context, features)
-    observer.score_only(of_documents(scored, sequences))
-    return read_all(observer, list(sequences), out_dir, make_trainer, description)
+    observer = Observer(split, list(sequences.values()), reading, masks_of(scored, sequences), context)
+    return read_all(observer, list(sequences), reading)
 
 
 def ready(
-    model: Any, token_ids: Mapping[str, Sequence[int]], out_dir: Path, *, at_least: int = 2
+    model: Any,
+    token_ids: Mapping[str, Sequence[int]],
+    reading: Reading,
+    *,
+    scored: Scored | None = None,
+    at_least: int = 2,
 ) -> tuple[SplitForward, dict[str, Sequence[int]]]:
-    """The model with its head apart, and the documents of so many ids, which it can read; the folder is made."""
+    """The model with its head apart, and the documents that it can read, of so many ids, one behind the first scored;
+    the folder is made."""
     split = model if isinstance(model, SplitForward) else split_forward(model)
-    sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= at_least}
+    sequences = {
+        doc_id: ids
+        for doc_id, ids in token_ids.items()
+        if len(ids) >= at_least and (scored is None or any(scored[doc_id][1:]))
+    }
     check_readable(split, sequences)
-    out_dir.mkdir(parents=True, exist_ok=True)
+    reading.out_dir.mkdir(parents=True, exist_ok=True)
     return split, sequences
 
 
-Masks = Sequence[Sequence[bool]]  # of documents: which of their ids are scored
-
-
-def with_scored(
-    token_ids: Mapping[str, Sequence[int]], scored: Mapping[str, Sequence[bool]] | None
-) -> Mapping[str, Sequence[int]]:
-    """The documents that have a scored id, of which the first is none."""
-    if scored is None:
-        return token_ids
-    return {doc_id: ids for doc_id, ids in token_ids.items() if any(scored[doc_id][1:])}
-
-
-def of_documents(scored: Mapping[str, Sequence[bool]] | None, doc_ids: Iterable[str]) -> Masks | None:
+def masks_of(scored: Scored | None, doc_ids: Iterable[str]) -> Masks | None:
     return None if scored is None else [scored[doc_id] for doc_id in doc_ids]
 
 
-def read_all(
-    observer: Observer,
-    doc_ids: Sequence[str],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    description: str,
-) -> ObservationCounts:
+def read_all(observer: Observer, doc_ids: Sequence[str], reading: Reading) -> ObservationCounts:
     """Let `observer` read its documents, called `doc_ids`, and write their rows; see `observe`."""
-    counts = write_parts(observer, TokenTableWriter(out_dir, doc_ids), make_trainer, description)
+    counts = write_parts(observer, TokenTableWriter(reading.out_dir, doc_ids), reading)
     return ObservationCounts(counts["num_rows"], counts["num_floored"], counts["num_documents"])
 
 
-def write_parts(
-    reader: Reader, writer: PartWriter, make_trainer: Callable[..., lightning.Trainer], description: str
-) -> dict[str, int]:
+def write_parts(reader: DocumentReader, writer: PartWriter, reading: Reading) -> dict[str, int]:
     """Let `reader` read its documents and `writer` write what comes of it. The writer's counts, over all processes."""
     sizes = reader.sizes()
 
@@ -141,8 +126,8 @@ def write_parts(
         memory = num_bytes(*reader.models) + BYTES_PER_TOKEN_ROW * sum(sizes)
         return expectation(operations, memory, trainer.strategy.root_device, trainer.world_size)
 
-    progress = StageProgress(description, "tokens", after_each(sizes), shared=True, expected=expected)
-    trainer = silent(make_trainer, writer, progress)
+    progress = StageProgress(reading.description, "tokens", after_each(sizes), shared=True, expected=expected)
+    trainer = silent(reading.make_trainer, writer, progress)
     predict(trainer, reader)
     counts = _read_counts(writer.out_dir)
     trainer.strategy.barrier("counted")  # the first process may move the folder as soon as it returns
@@ -246,23 +231,20 @@ class PaddedBatches:
             yield {"input_ids": input_ids_BT, "lengths": lengths_B, "doc_index": torch.tensor(batch or [0])}
 
 
-class Reader(Held, ShardableModule):
+class DocumentReader(Held, ShardableModule):
     """The predict side of a language model: documents in batches of like lengths, shared out over the processes."""
 
     def __init__(
-        self,
-        split: SplitForward,
-        sequences: Sequence[Sequence[int]],
-        max_batch_tokens: int,
-        features: Features | None = None,
+        self, split: SplitForward, sequences: Sequence[Sequence[int]], reading: Reading, scored: Masks | None = None
     ) -> None:
         super().__init__()
         self.hold(split.model)
-        self._scored: Masks | None = None
         self._split = split
         self._sequences = sequences
-        self._max_batch_tokens = max_batch_tokens
-        self._features = features
+        self._scored = scored
+        self._max_batch_tokens = reading.max_batch_tokens
+        self._block_bytes = reading.block_bytes
+        self._features = reading.features
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""
@@ -281,10 +263,6 @@ class Reader(Held, ShardableModule):
         """Tokens of each batch, padding left out."""
         lengths = self.lengths()
         return [sum(lengths[index] for index in batch) for batch in self.batches()]
-
-    def score_only(self, scored: Masks | None) -> None:
-        """scored: of the documents, in their order; None: all of their ids."""
-        self._scored = scored
 
     def scored(self, batch: Mapping[str, Tensor]) -> Tensor:
         """[B, T - 1] which of the ids behind the first are scored: those of the text, or some of them."""
@@ -315,20 +293,18 @@ class Reader(Held, ShardableModule):
         self.trainer.strategy.barrier("observed")  # the parts of all processes are complete
 
 
-class Observer(Reader):
+class Observer(DocumentReader):
     """Batches of token ids in, rows of the token table out."""
 
     def __init__(
         self,
         split: SplitForward,
         sequences: Sequence[Sequence[int]],
-        max_batch_tokens: int,
-        block_bytes: int,
+        reading: Reading,
+        scored: Masks | None = None,
         num_context: Sequence[int] | None = None,
-        features: Features | None = None,
     ) -> None:
-        super().__init__(split, sequences, max_batch_tokens, features)
-        self._block_bytes = block_bytes
+        super().__init__(split, sequences, reading, scored)
         # At least one number, since an empty batch points to the first document.
         self._num_context = torch.tensor(num_context or [0] * max(1, len(sequences)))
         self._workspace = Workspace()
@@ -446,38 +422,24 @@ def _read_counts(out_dir: Path) -> dict[str, int]:
 
 
 def observe_answers(
-    model: Any,
-    prompts: Mapping[str, Sequence[int]],
-    answers: Sequence[int],
-    out_dir: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    *,
-    max_batch_tokens: int,
-    block_bytes: int,
-    description: str,
+    model: Any, prompts: Mapping[str, Sequence[int]], answers: Sequence[int], reading: Reading
 ) -> ObservationCounts:
     """Write what `model` says about each of the `answers` (token ids) as the token after each prompt.
 
     prompts: document id -> ids.   The rows are those of `observe` for the token after the prompt, `answers` in order.
-    Of the whole distribution only the last position is made. The other arguments and the errors are those of `observe`.
+    Of the whole distribution only the last position is made. The errors are those of `observe`.
     """
-    split, _ = ready(model, prompts, out_dir, at_least=0)
-    asker = Asker(split, list(prompts.values()), max_batch_tokens, block_bytes, answers)
-    return read_all(asker, list(prompts), out_dir, make_trainer, description)
+    split, _ = ready(model, prompts, reading, at_least=0)
+    return read_all(Asker(split, list(prompts.values()), reading, answers), list(prompts), reading)
 
 
 class Asker(Observer):
     """An observer of what comes after each sequence."""
 
     def __init__(
-        self,
-        split: SplitForward,
-        sequences: Sequence[Sequence[int]],
-        max_batch_tokens: int,
-        block_bytes: int,
-        answers: Sequence[int],
+        self, split: SplitForward, sequences: Sequence[Sequence[int]], reading: Reading, answers: Sequence[int]
     ) -> None:
-        super().__init__(split, sequences, max_batch_tokens, block_bytes)
+        super().__init__(split, sequences, reading)
         self._answers = answers
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:

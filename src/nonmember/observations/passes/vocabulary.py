@@ -12,12 +12,9 @@ import torch
 from torch import Tensor
 
 from nonmember.models.forward import Head
+from nonmember.observations.base import BLOCK_BYTES
 from nonmember.records.tokens import LOG_PROB_FLOOR
 
-# Logits of one block. Large enough for the matrix product to be efficient (each block reads the whole output
-# matrix again: at V = 50,304, 16 rows at a time take three times as long as 300), small beside the body's
-# activations.
-DEFAULT_BLOCK_BYTES = 64 * 2**20
 # On a CPU the dozen passes after the product go over this much of the block at a time, which stays in the
 # cache.
 _CACHE_BYTES = 4 * 2**20
@@ -27,7 +24,7 @@ _LOWEST_LOGIT = -1e15
 
 
 @dataclass(frozen=True)
-class TokenStatistics:
+class TokenMoments:
     """One value per scored token, as in `TokenTable`; `num_floored` log-probabilities were raised to -100."""
 
     log_prob: Tensor
@@ -56,9 +53,9 @@ def token_statistics(
     head: Head,
     target_ids_N: Tensor,
     *,
-    block_bytes: int = DEFAULT_BLOCK_BYTES,
+    block_bytes: int = BLOCK_BYTES,
     workspace: Workspace | None = None,
-) -> TokenStatistics:
+) -> TokenMoments:
     """Log-probability of each target, and mean and standard deviation of log p under the model.
 
     mean = sum_v p_v log p_v; std^2 = sum_v p_v (log p_v - mean)^2 (Min-K%++, eq. 3), in two passes with the
@@ -78,7 +75,7 @@ def token_statistics(
         _block_statistics(logits_RV, target_ids_N[rows], scratch, *results_R)
     _check_distribution(log_prob + mean)
     num_floored = int((log_prob < LOG_PROB_FLOOR).sum())
-    return TokenStatistics(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, num_floored)
+    return TokenMoments(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, num_floored)
 
 
 @torch.no_grad()
@@ -87,7 +84,7 @@ def token_log_probs(
     head: Head,
     target_ids_N: Tensor,
     *,
-    block_bytes: int = DEFAULT_BLOCK_BYTES,
+    block_bytes: int = BLOCK_BYTES,
     workspace: Workspace | None = None,
 ) -> tuple[Tensor, int]:
     """The log-probability of each target as `token_statistics` has it, and how many were floored."""

@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ _PART = ".written-{}.jsonl"
 _CHECKSUM_LENGTH = 16
 
 
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """What was written after one prompt.
 
     text: without special tokens.   finished: the model itself ended it.   num_tokens: its end included.
@@ -57,8 +58,8 @@ def part_of(folder: Path, rank: int) -> Path:
     return folder / _PART.format(rank)
 
 
-def read_all(folder: Path) -> dict[str, Written]:
-    written: dict[str, Written] = {}
+def read_all(folder: Path) -> dict[str, WrittenText]:
+    written: dict[str, WrittenText] = {}
     for part in sorted(folder.glob(_PART.format("*"))):
         written |= read_part(part)
     return written
@@ -69,7 +70,7 @@ def line_of(part: Path, values: Sequence[Any]) -> str:
     return json.dumps([*values, _checksum(part, values)]) + "\n"
 
 
-def read_part(part: Path) -> dict[str, Written]:
+def read_part(part: Path) -> dict[str, WrittenText]:
     """What was written, of lines that are whole alone: the last one of a killed process may be cut, and what was
     damaged, or copied from elsewhere, is written anew."""
     if not part.is_file():
@@ -98,11 +99,30 @@ def _checksum(part: Path, values: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps([entry, *values]).encode()).hexdigest()[:_CHECKSUM_LENGTH]
 
 
-def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> Written:
-    return Written(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))
+def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> WrittenText:
+    return WrittenText(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How texts are written.
+
+    Attributes:
+        temperature: 0 takes the likeliest token.
+        max_new_tokens: Of each text.
+        cache_bytes: Of keys and values of a batch, padding and tokens to come included; by it, prompts are written side
+            by side.
+        top_logprobs: How many of the likeliest tokens are kept at each place, with their log-probabilities at
+            temperature 1.
+    """
+
+    temperature: float
+    max_new_tokens: int
+    cache_bytes: int
+    top_logprobs: int = 0
 
 
 def write_texts(
@@ -111,30 +131,17 @@ def write_texts(
     prompts: Mapping[str, Sequence[int]],
     folder: Path,
     make_trainer: Callable[..., lightning.Trainer],
+    writing: Writing,
     *,
-    temperature: float,
-    max_new_tokens: int,
     seed: int,
-    cache_bytes: int,
     description: str,
 ) -> dict[str, str]:
     """What `model` writes after each prompt, without special tokens. prompts: document id -> ids.
 
     The draws for a document come from `seed` and its id; all else is as of `write`.
     """
-    written = write(
-        model,
-        tokenizer,
-        prompts,
-        {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts},
-        folder,
-        make_trainer,
-        temperature=temperature,
-        max_new_tokens=max_new_tokens,
-        top_logprobs=0,
-        cache_bytes=cache_bytes,
-        description=description,
-    )
+    seeds = {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}
+    written = write(model, tokenizer, prompts, seeds, folder, make_trainer, writing, description=description)
     return {doc_id: item.text for doc_id, item in written.items()}
 
 
@@ -145,31 +152,25 @@ def write(
     seeds: Mapping[str, str],
     folder: Path,
     make_trainer: Callable[..., lightning.Trainer],
+    writing: Writing,
     *,
-    temperature: float,
-    max_new_tokens: int,
-    top_logprobs: int,
-    cache_bytes: int,
     description: str,
-) -> dict[str, Written]:
+) -> dict[str, WrittenText]:
     """What `model` writes after each prompt, up to its end of text or `max_new_tokens`.
 
     prompts: name -> ids.   seeds: name -> seed of its draws, so that neither order nor batches matter (up to the
-    rounding of padded batches).   temperature: 0 takes the likeliest token.   top_logprobs: how many of the likeliest
-    tokens are kept at each place, with their log-probabilities at temperature 1.   cache_bytes: of keys and values of a
-    batch, padding and tokens to come included; by it, prompts are written side by side.   folder: what an earlier call
-    wrote there is kept.
+    rounding of padded batches).   folder: what an earlier call wrote there is kept.
 
     Raises ValueError for prompts that leave the model no room to write, and for trainer=fsdp.
     """
     most = longest_context(model)
     longest = max((len(ids) for ids in prompts.values()), default=0)
-    if most is not None and longest + max_new_tokens > most:
+    if most is not None and longest + writing.max_new_tokens > most:
         raise ValueError(
-            f"The longest prompt has {longest} tokens and {max_new_tokens} are to come, but the model reads at most "
-            f"{most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
+            f"The longest prompt has {longest} tokens and {writing.max_new_tokens} are to come, but the model reads at "
+            f"most {most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
         )
-    writer = Writer(model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, cache_bytes)
+    writer = Writer(model, tokenizer, prompts, seeds, folder, writing)
     trainer = silent(make_trainer, StageProgress(description, "texts", after_each(writer.sizes()), shared=True))
     if isinstance(trainer.strategy, ModelParallelStrategy):
         raise ValueError(
@@ -212,10 +213,7 @@ class Writer(Held, lightning.LightningModule):
         prompts: Mapping[str, Sequence[int]],
         seeds: Mapping[str, str],
         folder: Path,
-        temperature: float,
-        max_new_tokens: int,
-        top_logprobs: int,
-        cache_bytes: int,
+        writing: Writing,
     ) -> None:
         super().__init__()
         self.hold(model)
@@ -224,20 +222,17 @@ class Writer(Held, lightning.LightningModule):
         self._names, self._prompts = list(prompts), [list(ids) for ids in prompts.values()]
         self._seeds = [seeds[name] for name in prompts]
         self._folder = folder
-        self._temperature = temperature
-        self._max_new_tokens = max_new_tokens
-        self._top_logprobs = top_logprobs
-        self._cache_bytes = cache_bytes
+        self._writing = writing
 
     def batches(self) -> list[list[int]]:
         """Indices of the prompts."""
-        sizes = [len(ids) + self._max_new_tokens for ids in self._prompts]
-        most = max(1, self._cache_bytes // cache_bytes_of_token(self.model))
+        sizes = [len(ids) + self._writing.max_new_tokens for ids in self._prompts]
+        most = max(1, self._writing.cache_bytes // cache_bytes_of_token(self.model))
         return length_buckets(sizes, most, self._group)
 
     def _group(self, size: int) -> Hashable:
         """Of a prompt with what is to come: a longer one beside it is written to otherwise by some models."""
-        return self._lengths.group_of_prompt(size - self._max_new_tokens, self._max_new_tokens)
+        return self._lengths.group_of_prompt(size - self._writing.max_new_tokens, self._writing.max_new_tokens)
 
     def sizes(self) -> list[int]:
         """Texts of each batch that no earlier run has written."""
@@ -264,11 +259,11 @@ class Writer(Held, lightning.LightningModule):
             return 0
         rows: list[int] = batch["doc_index"].tolist()
         prompts_BT = batch["input_ids"]
-        generation = _generation(self.model, self._tokenizer, self._max_new_tokens)
-        likeliest = Likeliest(self._top_logprobs)
-        draws = LogitsProcessorList([likeliest] if self._top_logprobs else [])
-        if self._temperature > 0:
-            draws.append(SeededDraws(self._temperature, [self._seeds[row] for row in rows]))
+        generation = _generation(self.model, self._tokenizer, self._writing.max_new_tokens)
+        likeliest = Likeliest(self._writing.top_logprobs)
+        draws = LogitsProcessorList([likeliest] if self._writing.top_logprobs else [])
+        if self._writing.temperature > 0:
+            draws.append(SeededDraws(self._writing.temperature, [self._seeds[row] for row in rows]))
         self._lengths.forget(self.model)
         whole_BT = self.model.generate(
             input_ids=prompts_BT,

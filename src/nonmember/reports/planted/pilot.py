@@ -15,7 +15,7 @@ from nonmember.reports.core.documents import read_values
 from nonmember.reports.planted.rereading import MeasuredFeatures, measured, measured_on, panel_between, panel_shape
 from nonmember.results.load import Run, load_runs
 from nonmember.stats.dose_curve import dose_curve
-from nonmember.stats.planning import DosePilot, scale_by_documents
+from nonmember.stats.dose_planning import DosePilot, scale_by_documents
 
 PARTS = (1, 2, 4)  # the set whole, in halves and in quarters
 
