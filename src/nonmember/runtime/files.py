@@ -75,12 +75,12 @@ def json_object(path: Path, at_most: int = MOST_BYTES) -> dict[str, Any]:
     return value
 
 
-def _require_shallow(value: object, levels: int) -> None:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    if inner and not levels:
+def _require_shallow(value: dict[str, Any] | list[Any], levels: int) -> None:
+    if value and not levels:
         raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-    for item in inner:
-        _require_shallow(item, levels - 1)
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list):
+            _require_shallow(item, levels - 1)
 
 
 @contextmanager

@@ -96,6 +96,8 @@ def full(run: Run) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """As `asdict` gives it, without copies of what is in it."""
+    if value is None or isinstance(value, str | int | float):  # nearly all: to ask first is a third of the time
+        return value
     if is_dataclass(value):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
