@@ -18,7 +18,6 @@ from rich.table import Table
 from rich.text import Text
 
 from nonmember.reports.audit_page import content
-from nonmember.reports.audit_page.content import plain
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.formats import DASH
@@ -213,7 +212,7 @@ def _show_parts(console: Console, result: AuditResult) -> None:
 
 def _show_gates(console: Console, result: AuditResult) -> None:
     for gate in gates_of(result):
-        line = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
+        line = f"{gate.what}: {gate.value}, must be {gate.side} {gate.bound}"
         console.print(
             for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {line}"), soft_wrap=True, highlight=False
         )
