@@ -356,8 +356,9 @@ def _folder(cell: Cell) -> str:
 
 
 def _as_part(cell: Cell, name: str) -> str:
-    is_part = name and isinstance(cell, AuditResult) and f"/{PARTS}/" in cell.question.cell
-    return f"{name} ({cell.question.method}, a part of auto)" if is_part else name
+    if name and isinstance(cell, AuditResult) and f"/{PARTS}/" in cell.question.cell:
+        return f"{name} ({cell.question.method}, a part of auto)"
+    return name
 
 
 def _differing(tables: Sequence[str], cells: Sequence[Cell]) -> list[str]:

@@ -112,7 +112,7 @@ def gates_of(result: AuditResult) -> Iterator[GateRow]:
 
 
 def _shown(gate: Mapping[str, Any]) -> tuple[str, str, str]:
-    value, bound = told_apart(*map(_number, (gate["value"], gate["bound"])), form=".4g")
+    value, bound = told_apart(_number(gate["value"]), _number(gate["bound"]), ".4g")
     side = "below" if gate.get("upper") else "above"
     return value.replace("-", MINUS).replace("nan", DASH), side, bound.replace("-", MINUS).replace("nan", DASH)
 
