@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from nonmember.cli.table import show
 from nonmember.records.exposure import Exposure
+from nonmember.results.outcomes import outcome_paths, usable_outcomes
 from nonmember.results.result import Failure
 
 sys.path.insert(0, str(Path(__file__).parent / "reporting"))
@@ -34,6 +36,10 @@ def headings(text):
     return [[cell.strip() for cell in line.strip("┃").split("┃")] for line in lines]
 
 
+def names(text):
+    return [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")]
+
+
 def test_each_method_has_its_own_table_and_only_its_own_columns():
     text = said(PRISM, LLM_DI, KDS, Failure("other", "No room.", "OSError"))
     assert headings(text) == [
@@ -46,12 +52,12 @@ def test_each_method_has_its_own_table_and_only_its_own_columns():
 
 
 def test_one_audit_names_its_gates():
-    gates = {"ce": {"value": 0.165, "bound": 3.0, "upper": False, "passed": False}}
+    gates = {"ce": {"value": 2.99998, "bound": 3.0, "upper": False, "passed": False}}
     gates["kl_third"] = {"value": -0.15, "bound": 0.2, "upper": True, "passed": True}
     result = made_up.result(details={"gates": gates})
     lines = [line for line in said(result).splitlines() if line.startswith("gate")]
     assert lines == [
-        "gate FAILED  fall of the distilled reference's cross-entropy on the set: 0.165, must be above 3",
+        "gate FAILED  fall of the distilled reference's cross-entropy on the set: 2.99998, must be above 3",
         "gate passed  rise of that divergence on other text: −0.15, must be below 0.2",
     ]
     assert "gate " not in said(result, result), "of many audits the pages tell"
@@ -112,21 +118,46 @@ def test_audits_in_folders_with_a_hash_are_told_apart_by_their_settings():
         for mark, rate in (("1a2b", 0.3), ("3c4d", 0.7))
     ]
     text = said(*alike)
-    assert [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")] == [
-        "lambda=0.3",
-        "lambda=0.7",
-    ]
+    assert names(text) == ["lambda=0.3", "lambda=0.7"]
 
 
 def test_labels_of_a_table_hold_what_differs_in_it_alone():
     """Not what tells it from the table of another method; a label that is said once in its table stays short."""
     swept = [made_up.result(corpus="docs", cell=f"docs-{rate}", settings={"rate": rate}) for rate in (1 / 3, 0.5)]
     other = made_up.result(corpus="docs", method="fsd", cell="fsd-1a2b", settings={"splits": 10})
-    text = said(*swept, other)
-    assert [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")] == [
-        "rate=0.3333",
-        "rate=0.5",
+    assert names(said(*swept, other)) == ["rate=0.3333", "rate=0.5", "docs under target"]
+
+
+def test_a_failure_is_named_as_results_are():
+    """By what was given for it in its sweep, else by its subject; the folder's hash where nothing else tells."""
+    swept = [made_up.result(corpus="docs", cell=f"prism-docs-{seed}", seed=seed) for seed in (1, 2)]
+    failed = {"error": "No room.", "kind": "OSError"}
+    third = Failure("prism-docs-3c4d", subject="docs under target", given=("seed=3", "method.rate=0.1234567"), **failed)
+    assert names(said(*swept, third)) == ["seed=1", "seed=2", "seed=3 rate=0.1235"]
+    alone = Failure("prism-other-1a2b", subject="other under target", **failed)
+    assert names(said(*swept, alone)) == ["seed=1", "seed=2", "other under target"]
+    assert "failed  other under target: No room." in said(*swept, alone)
+    assert names(said(alone, replace(alone, cell="second"), Failure("third", **failed))) == [
+        "prism-other-1a2b",
+        "second",
+        "third",
+    ]
+
+
+def test_a_part_of_auto_is_named_so_by_its_method(tmp_path):
+    """Beside the same question put alone, and beside the part of another audit."""
+    audits = {"auto-1a2b/parts/prism": 1, "auto-1a2b/parts/fsd": 1, "auto-3c4d/parts/prism": 2, "alone-5e6f": 2}
+    for folder, seed in audits.items():
+        method = folder.rpartition("/")[2] if "parts" in folder else "prism"
+        of = made_up.result(corpus="docs", method=method, cell=folder.rpartition("/")[2], seed=seed)
+        (tmp_path / folder).mkdir(parents=True)
+        of.save(tmp_path / folder / "result.json")
+    cells = usable_outcomes(outcome_paths(tmp_path), lambda outcomes: None)
+    assert names(said(*cells)) == [
         "docs under target",
+        "seed=1 (prism, a part of auto)",
+        "seed=2 (prism, a part of auto)",
+        "docs under target (fsd, a part of auto)",
     ]
 
 

@@ -18,7 +18,15 @@ LARGEST_COUNT = 2**31 - 1  # what fits wherever counts end up: lengths of tensor
 LARGEST_SEED = 2**63 - 1
 LARGEST_NUMBER = sys.float_info.max
 LONGEST_SHOWN = 80
+MOST_DIGITS = 9  # of a number that is shown beside another
 FEW = 5  # values that a message lists
+
+
+def told_apart(value: float, bound: float, form: str = ".3f") -> tuple[str, str]:
+    """Both with the digits of `form`, or with as many more as tell a value from a bound that it just missed."""
+    forms = [f".{digits}{form[2]}" for digits in range(int(form[1]), MOST_DIGITS + 1)]
+    shown = [(format(value, more), format(bound, more)) for more in forms]
+    return next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
 
 
 def require_count(

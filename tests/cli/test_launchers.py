@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import json
 import logging
 import os
 import signal
@@ -48,12 +49,12 @@ def test_what_workers_note_is_told_by_the_process_that_was_started(tmp_path, mon
             worker.done(result(made={**result().provenance.made, "models_trained": 17}), done)
             assert not home.has_failure()
         elif folder == failed:
-            worker.failed(Failure("failed", "No luck.", "ValueError"), failed)
+            worker.failed(Failure("failed", "No luck.", "ValueError", "a under b", ("seed=2",)), failed)
     assert home.has_failure()
     assert home.unfinished() == [killed]
     of_done, of_failed = home.all()
     assert (of_done.question.cell, of_done.provenance.made["models_trained"]) == ("done", 17)
-    assert of_failed == Failure("failed", "No luck.", "ValueError")
+    assert of_failed == Failure("failed", "No luck.", "ValueError", "a under b", ("seed=2",))
     assert home.ended == {0, 1}
     assert not list(tmp_path.glob(".cells-*")), "the workers' notes are gone"
 
@@ -265,6 +266,19 @@ def test_a_full_disk_does_not_hide_why_an_audit_failed(tmp_path, caplog):
     failure = audit.record_failure(tmp_path / "absent", ValueError("no luck"))
     assert failure == Failure("absent", "no luck", "ValueError")
     assert "could not be recorded in" in caplog.text
+
+
+def test_a_failure_knows_what_was_given_for_its_cell_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    sweep = {"overrides": {"task": ["seed=1,2", "method=prism"]}, "sweeper": {"params": {"truth": "member"}}}
+    (tmp_path / "multirun.yaml").write_text(json.dumps({"hydra": sweep}))
+    (tmp_path / "prism-1a2b/.hydra").mkdir(parents=True)
+    words = ["seed=2", "method=prism", "truth=member"]
+    (tmp_path / "prism-1a2b/.hydra/overrides.yaml").write_text(json.dumps(words))
+    config = OmegaConf.create({"data": {"label": "docs"}, "target": {"path": "tiny", "label": "${missing}"}})
+    failure = audit.record_failure(tmp_path / "prism-1a2b", ValueError("no luck"), config)
+    assert failure == Failure("prism-1a2b", "no luck", "ValueError", "docs under tiny", ("seed=2",))
+    assert Failure.load(tmp_path / "prism-1a2b/error.json") == failure
 
 
 @pytest.mark.slow  # the workers' start takes most of it; above is what they and the first process tell each other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -35,14 +36,18 @@ def started(monkeypatch, tmp_path):
     here = Machine(gib=7, tflops=0.05, utilisation=0.5, device="CPU")
     monkeypatch.setattr(Machine, "here", classmethod(lambda _: here))
     monkeypatch.setattr(check, "cells_checked", cells_checked)
-    monkeypatch.setattr(grid, "num_cells", lambda name, _: 2)
+    monkeypatch.setattr(grid, "questions_of", lambda name, _: [frozenset({f"seed={seed}"}) for seed in (1, 2)])
     monkeypatch.setattr(reproduce.subprocess, "run", run)
     monkeypatch.setenv("NONMEMBER_OUTPUTS", str(tmp_path))
-    for cell in ("seed=1", "seed=2"):
-        folder = tmp_path / "audits/order_null" / cell
-        folder.mkdir(parents=True)
-        (folder / "result.json").write_text("{}")
+    lay_down(tmp_path / "audits/order_null/1", "seed=1", "logger=csv", "trainer.micro_batch_size=4")
+    lay_down(tmp_path / "audits/order_null/2", "seed=2")
     return commands
+
+
+def lay_down(folder, *words):
+    (folder / ".hydra").mkdir(parents=True)
+    (folder / ".hydra/overrides.yaml").write_text(json.dumps(words))
+    (folder / "result.json").write_text("{}")
 
 
 def test_a_dry_run_lists_the_state_and_starts_nothing(nonmember, started):
@@ -62,6 +67,16 @@ def test_a_dry_run_lists_the_state_and_starts_nothing(nonmember, started):
     assert "missing: NONMEMBER_FILES_DIR is not set" in rows["order_chunks"]
     assert said.last_line == "4 sweeps: 1 made, 1 can be made here, 2 cannot."
     assert not started
+
+
+def test_results_of_other_settings_are_none_of_the_sweep(nonmember, started, tmp_path):
+    for seed in (1, 2):
+        lay_down(tmp_path / f"audits/order_duplication/{seed}", f"seed={seed}", "method.num_resamples=200")
+    lay_down(tmp_path / "audits/order_duplication/half", "seed=2", "trainer.precision=16-mixed")
+    lay_down(tmp_path / "audits/order_duplication/whole", "seed=1")
+    said = nonmember("reproduce", "order", "dry_run=true").out
+    (line,) = [line for line in said.splitlines() if line.startswith("order_duplication")]
+    assert "1 of 2  missing: can be made here" in line
 
 
 def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started):
@@ -93,7 +108,7 @@ def test_cells_are_those_that_a_multirun_has():
     """What is given replaces the sweep's own axis, or is one."""
     register()
     for given, number in ((), 18), (["data.domain=scipy"], 6), (["data.domain=scipy,torch", "seed=1,2"], 24):
-        assert grid.num_cells("table2", given) == number
+        assert len(grid.questions_of("table2", given)) == number
     cells = grid.cells_of("table2", ["data.domain=torch", "seed=1,2"], few=True)
     seen = [(cell.config.data.domain, cell.config.seed) for cell in cells]
     assert set(seen) == {("torch", 1), ("torch", 2)}

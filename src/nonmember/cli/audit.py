@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 
 from nonmember.config.explain import explain
 from nonmember.config.jobs import LostJob
-from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
+from nonmember.config.roots import FOLDER_VARIABLE, given_for_cell, labels_of_subject, run_with_hydra
 from nonmember.runtime.interruption import check, interruption_of
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.terminal import visible
@@ -59,7 +59,7 @@ def main() -> None:
                 found = objective_of(result, config)
             except Exception as error:
                 check()  # a library may have made an error of an interruption
-                cells.failed(record_failure(folder, error), folder)
+                cells.failed(record_failure(folder, error, config), folder)
                 raise
         cells.done(result, folder)
         return found
@@ -140,12 +140,13 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     return cell.run_cell(audit, builder)
 
 
-def record_failure(folder: Path, error: Exception) -> Failure:
+def record_failure(folder: Path, error: Exception, config: DictConfig | None = None) -> Failure:
     """Leave the reason beside where the result would be; a full disk must not hide it."""
     from nonmember.results.result import ERROR, Failure
     from nonmember.runtime.files import write_text_atomically
 
-    failure = Failure(folder.name, explain(error), type(error).__name__)
+    subject = " under ".join(labels_of_subject(config)) if config is not None else ""
+    failure = Failure(folder.name, explain(error), type(error).__name__, subject, given_for_cell(folder))
     try:
         write_text_atomically(folder / ERROR, json.dumps(asdict(failure), indent=1) + "\n")
     except OSError as second:

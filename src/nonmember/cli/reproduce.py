@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 DRY_RUN = "dry_run=true"
 EPILOG = """key=value as for `nonmember audit`: dry_run=true lists and runs nothing; world=pythia asks about
 the papers' own models; launcher=joblib, logger=csv and others are handed to every sweep. Sweeps go on where
-they were stopped. The report is written at the end. How long a sweep takes: nonmember check SWEEP."""
+they were stopped. The report is written at the end. How long a sweep takes: nonmember check SWEEP.
+A result counts where what was given for it is what a cell of the sweep is given: one that was made with
+method.num_resamples=200 counts only where that is given here too. Changes of files the sweep itself finds."""
 
 
 @dataclass(frozen=True)
@@ -128,23 +130,20 @@ def _shown(titles: Mapping[str, Sequence[str]], overrides: Sequence[str], audits
 
 def _state(name: str, overrides: Sequence[str], audits: Path, machine: Machine) -> State:
     from nonmember.cli.check import cells_checked
-    from nonmember.config.grid import num_cells
+    from nonmember.config.grid import questions_of
     from nonmember.feasibility.verdict import READY, WITH_SETTINGS
-    from nonmember.results.outcomes import outcome_paths
-    from nonmember.results.result import RESULT
+    from nonmember.results.result import ERROR, RESULT
 
-    world = next((word.partition("=")[2] for word in overrides if word.startswith("world=")), None)
-    found = outcome_paths(audits / name) if any((audits / name).rglob(RESULT)) else []
-    results = [path for path in found if path.name == RESULT and (world is None or _world_of(path) == world)]
-    num_failed = sum(path.name != RESULT for path in found)
-    whole = [word for word in overrides if word.startswith("world=")]  # which results are as given, the sweep finds out
+    state = State(name, 0, 0, 0)
     try:
-        state = State(name, len(results), num_cells(name, whole), num_failed)
+        found = _found(audits / name)
+        outcomes = [found.get(question) for question in questions_of(name, overrides)]
+        state = State(name, outcomes.count(RESULT), len(outcomes), outcomes.count(ERROR))
         if state.is_made:
             return state
         cells = [cell.checked for cell in cells_checked(name, overrides, machine, date.today(), few=True)]
     except ValueError as error:
-        return State(name, len(results), 0, num_failed, needs=str(error).rstrip("."))
+        return replace(state, num_cells=0, needs=str(error).rstrip("."))
     needs = dict.fromkeys(
         [*(f"needs {', '.join(cell.hub)} from the hub" for cell in cells if cell.hub)]
         + [cell.status for cell in cells if cell.status.startswith("needs ")]
@@ -153,13 +152,21 @@ def _state(name: str, overrides: Sequence[str], audits: Path, machine: Machine) 
     return replace(state, needs="; ".join(needs))
 
 
-def _world_of(path: Path) -> str | None:
-    from nonmember.results.result import AuditResult
+def _found(folder: Path) -> dict[frozenset[str], str]:
+    """Question, as it was given -> result.json, or error.json where there is none. Of one whose words
+    Hydra did not note nothing is known."""
+    from nonmember.config.grid import question_in
+    from nonmember.results.outcomes import outcome_paths
+    from nonmember.results.result import RESULT
+    from nonmember.runtime.yaml_files import read_yaml
 
-    try:
-        return AuditResult.load(path).question.world
-    except (ValueError, OSError):
-        return None
+    found: dict[frozenset[str], str] = {}
+    for path in outcome_paths(folder) if any(folder.rglob(RESULT)) else ():
+        noted = path.parent / ".hydra" / "overrides.yaml"
+        if noted.is_file():
+            question = question_in([str(word) for word in read_yaml(noted) or ()])
+            found[question] = RESULT if RESULT in (path.name, found.get(question)) else path.name
+    return found
 
 
 def _parser() -> argparse.ArgumentParser:

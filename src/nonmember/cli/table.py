@@ -18,14 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from nonmember.reports.audit_page import content
-from nonmember.reports.audit_page.content import plain
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.formats import DASH
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
-from nonmember.results.result import AuditResult, Failure, tokens_in_words
+from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.terminal import for_rich, visible
 
 LISTED = 4  # names of sets in a cell
@@ -114,9 +113,9 @@ def show(
                 console.print(for_rich(line), soft_wrap=True, highlight=False)
         _show_warnings(console, results)
         _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
-    for cell in cells:
+    for name, cell in zip(names, cells, strict=True):
         if isinstance(cell, Failure):
-            console.print(for_rich(f"failed  {cell.cell}: {cell.error}"), style="red", soft_wrap=True)
+            console.print(for_rich(f"failed  {name}: {cell.error}"), style="red", soft_wrap=True)
 
 
 def against_truth(results: Sequence[AuditResult]) -> list[str]:
@@ -213,7 +212,7 @@ def _show_parts(console: Console, result: AuditResult) -> None:
 
 def _show_gates(console: Console, result: AuditResult) -> None:
     for gate in gates_of(result):
-        line = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
+        line = f"{gate.what}: {gate.value}, must be {gate.side} {gate.bound}"
         console.print(
             for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {line}"), soft_wrap=True, highlight=False
         )
@@ -332,32 +331,47 @@ def _decimals(value: float | None, form: str = ".3f") -> str:
     return "-" if value is None else format(value, form)
 
 
-def names_of(cells: Sequence[AuditResult | Failure]) -> list[str]:
-    """What each audit is about; where that does not tell them apart, what was given for it, in short."""
+def names_of(cells: Sequence[Cell]) -> list[str]:
+    """What each audit is about; where that does not tell them apart, what was given for it, in short; where that does
+    not either, its folder too. Of a part of method=auto that it is one."""
     methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]  # a table each
     tables = methods if len(set(methods) - {""}) > 1 else [""] * len(cells)
-    differing = _differing(tables, [_given(cell) for cell in cells])
-    subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
-    num_named, num_alike = (Counter(zip(methods, labels, strict=True)) for labels in (subjects, differing))
+    differing = [_as_part(cell, short) for cell, short in zip(cells, _differing(tables, cells), strict=True)]
+    names = [
+        _as_part(cell, _subject(cell)) or short or _folder(cell) for cell, short in zip(cells, differing, strict=True)
+    ]
+    num_named, num_alike = (Counter(zip(methods, labels, strict=True)) for labels in (names, differing))
     return [
         name
         if num_named[method, name] == 1
         else short
-        if (short and num_alike[method, short] == 1) or isinstance(cell, Failure)
-        else f"{short} {cell.question.cell}".strip()
-        for name, short, method, cell in zip(subjects, differing, methods, cells, strict=True)
+        if short and num_alike[method, short] == 1
+        else f"{short} {_folder(cell)}".strip()
+        for name, short, method, cell in zip(names, differing, methods, cells, strict=True)
     ]
 
 
-def _differing(tables: Sequence[str], given: Sequence[Sequence[str]]) -> list[str]:
-    """Of each cell what is given for it and not for all of its table."""
-    by_table: dict[str, list[set[str]]] = {}
+def _folder(cell: Cell) -> str:
+    return cell.cell if isinstance(cell, Failure) else cell.question.cell
+
+
+def _as_part(cell: Cell, name: str) -> str:
+    if name and isinstance(cell, AuditResult) and f"/{PARTS}/" in cell.question.cell:
+        return f"{name} ({cell.question.method}, a part of auto)"
+    return name
+
+
+def _differing(tables: Sequence[str], cells: Sequence[Cell]) -> list[str]:
+    """Of each cell what is given for it and not for all of its table; a failure of a sweep knows that."""
+    known = [[_short(part) for part in cell.given] if isinstance(cell, Failure) else [] for cell in cells]
+    given = [[] if parts else _given(cell) for parts, cell in zip(known, cells, strict=True)]
+    by_table: dict[str, list[set[str]]] = {table: [] for table in tables}
     for table, parts in zip(tables, given, strict=True):
-        by_table.setdefault(table, []).append(set(parts))
+        by_table[table] += [set(parts)] if parts else []
     equal = {table: set.intersection(*sets) if len(sets) > 1 else set() for table, sets in by_table.items()}
     return [
-        " ".join(_rounded(part) for part in parts if part not in equal[table])
-        for table, parts in zip(tables, given, strict=True)
+        " ".join(map(_rounded, own or [part for part in parts if part not in equal[table]]))
+        for table, own, parts in zip(tables, known, given, strict=True)
     ]
 
 
@@ -366,18 +380,20 @@ def _rounded(setting: str) -> str:
     return re.sub(r"(?<==)-?\d+\.\d{5,}(e[+-]?\d+)?$", lambda number: f"{float(number[0]):.4g}", setting)
 
 
-def _subject(cell: AuditResult | Failure) -> str:
+def _subject(cell: Cell) -> str:
     if isinstance(cell, Failure):
-        return ""
+        return "" if cell.given else cell.subject  # which may be that of others of its sweep
     return cell.question.subject
 
 
-def _given(cell: AuditResult | Failure) -> list[str]:
+def _given(cell: Cell) -> list[str]:
     """["domain=scipy", "lambda=0.1"] of the folder data.domain=scipy,method.distillation.lambda_=0.1; of an audit of
-    one's own models and texts, whose folder has a hash, the same from its settings."""
-    folder = cell.cell if isinstance(cell, Failure) else cell.question.cell
-    if "=" in folder or isinstance(cell, Failure):
+    one's own models and texts, whose folder has a hash, the same from its settings; of a failure there nothing."""
+    folder = _folder(cell).partition(f"/{PARTS}/")[0]
+    if "=" in folder:
         return [_short(part) for part in folder.split(",")]
+    if isinstance(cell, Failure):
+        return []
     asked = cell.question
     every = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
     return [asked.subject, *(_short(part) for part in _flat(every))]

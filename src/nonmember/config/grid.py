@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config.choices import groups, sweeps_directory
+from nonmember.config.choices import config_directory, groups, sweeps_directory
 from nonmember.config.compose import composed
 from nonmember.config.given import open_keys
 from nonmember.config.hydra_compat import cells_of_grid
+from nonmember.config.words import renamed
+from nonmember.runtime.yaml_files import read_yaml
 
 WORLD = re.compile(r"override /?world: ([a-z_]+)")
+PRECISION = "trainer.precision"  # on which numbers depend a little
 BASE = "sweep"  # on which all sweeps build
 
 
@@ -53,9 +57,27 @@ def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iter
                 yield GridCell(number, tuple(row), config, is_open)
 
 
-def num_cells(sweep: str, overrides: Sequence[str]) -> int:
-    """How many they are, without composing any of them."""
-    return len(_rows(sweep, overrides)[1])
+def questions_of(sweep: str, overrides: Sequence[str]) -> list[frozenset[str]]:
+    """What each cell asks, as given for it, without composing any of them."""
+    fixed, rows = _rows(sweep, overrides)
+    (alike,) = cells_of_grid(renamed(sweep, fixed))
+    return [question_in([*alike, *row]) for row in rows]
+
+
+def question_in(words: Sequence[str]) -> frozenset[str]:
+    """Those of an audit's words that can change its result: which are not, `conf/hydra_settings.yaml` says."""
+    keys = {word: word.partition("=")[0].lstrip("+~") for word in words}
+    return frozenset(
+        word
+        for word, key in keys.items()
+        if key == PRECISION or key.partition(".")[0] not in {*_without_effect(), "hydra"}
+    )
+
+
+@cache
+def _without_effect() -> tuple[str, ...]:
+    settings: Any = read_yaml(config_directory() / "hydra_settings.yaml")
+    return tuple(settings["job"]["config"]["override_dirname"]["exclude_keys"])
 
 
 def sweeps_for(world: str) -> list[str]:

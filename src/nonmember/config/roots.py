@@ -79,6 +79,11 @@ def _labels(config: DictConfig) -> Iterator[str]:
     """Of the method, the documents and the model, as far as they are known."""
     if (method := OmegaConf.select(config, "hydra.runtime.choices.method")) is not None:
         yield str(method).removeprefix("own_")
+    yield from labels_of_subject(config)
+
+
+def labels_of_subject(config: DictConfig) -> Iterator[str]:
+    """Of the documents and the model, as far as they are known."""
     for key in ("data.label", "target.label", "target.model", "target.path"):
         try:
             value = OmegaConf.select(config, key)
@@ -238,16 +243,31 @@ def cells_of_sweep() -> list[str]:
 
     Read from what Hydra keeps of a sweep, and taken apart as its basic sweeper does.
     """
+    if not (given := _given_for_sweep()):
+        return []
+    cells = cells_of_grid(given)
+    everywhere = set.intersection(*map(set, cells))
+    return [",".join(part for part in cell if part not in everywhere) or "the only one" for cell in cells]
+
+
+def given_for_cell(folder: Path) -> tuple[str, ...]:
+    """What is given for the cell of this run's sweep with this folder, and not for all cells, by any sweeper; () where
+    there is no sweep."""
+    kept, for_all = folder / ".hydra" / "overrides.yaml", _given_for_sweep()
+    if not for_all or not kept.is_file():
+        return ()
+    return tuple(str(word) for word in OmegaConf.load(kept) if word not in for_all)
+
+
+def _given_for_sweep() -> list[str]:
+    """The words of this run's sweep, axes and all; [] where there is no sweep."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder or not (kept := Path(folder) / "multirun.yaml").is_file():
         return []
     config = OmegaConf.load(kept)
     params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
     given = [f"{key}={value}" for key, value in params.items()]
-    given += OmegaConf.select(config, "hydra.overrides.task", default=None) or []
-    cells = cells_of_grid(given)
-    everywhere = set.intersection(*map(set, cells))
-    return [",".join(part for part in cell if part not in everywhere) or "the only one" for cell in cells]
+    return given + list(OmegaConf.select(config, "hydra.overrides.task", default=None) or [])
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nonmember.checks import told_apart
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import Measurement, ScoredDocuments
 from nonmember.methods.details import Gate
@@ -45,9 +46,8 @@ class Finding:
     @property
     def sentence(self) -> str:
         verb = "below" if self.upper else "above"
-        # As many digits as tell a value from a bound that it just missed.
-        digits = next((n for n in range(3, 9) if f"{self.value:.{n}f}" != f"{self.bound:.{n}f}"), 9)
-        return f"{self.what} is {self.value:.{digits}f}, and must be {verb} {self.bound:.{digits}f}."
+        value, bound = told_apart(self.value, self.bound)
+        return f"{self.what} is {value}, and must be {verb} {bound}."
 
     def as_details(self) -> Gate:
         value = self.value if np.isfinite(self.value) else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
+from nonmember.results.result import ERROR, PARTS, RESULT, AuditResult, Failure
 from nonmember.results.seals import SEAL
 from nonmember.runtime.files import json_object
 
@@ -39,9 +40,14 @@ def read_outcome(path: Path) -> AuditResult | Failure:
 
 def usable_outcome(path: Path, use: Callable[[AuditResult | Failure], object]) -> AuditResult | Failure:
     """A result or a failure that `use` can take; where it cannot be read, or taken, a failure of the kind `UNUSABLE`
-    that says why: what somebody wrote into one folder does not hide the others."""
+    that says why: what somebody wrote into one folder does not hide the others. A part of method=auto has the name of
+    the audit that it is a part of before its own."""
     try:
         outcome = read_outcome(path)
+        if isinstance(outcome, AuditResult) and outcome.question.cell == outcome.question.method:
+            *_, joined, parts, own = ("", "", *path.absolute().parent.parts)
+            if parts == PARTS:
+                outcome = replace(outcome, question=replace(outcome.question, cell=f"{joined}/{PARTS}/{own}"))
         use(outcome)
     except Exception as error:
         return Failure(path.parent.name, reason_of(error), UNUSABLE)

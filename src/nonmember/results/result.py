@@ -295,11 +295,17 @@ def _as_json(values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """An audit without a result. cell: the name of its folder.   kind: the class of the error."""
+    """An audit without a result.
+
+    cell: the name of its folder.   kind: the class of the error.   subject: as `AuditQuestion.subject`, as far as
+    known.   given: for this cell of a sweep and not for all of them, as on the command line.
+    """
 
     cell: str
     error: str
     kind: str
+    subject: str = ""
+    given: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, path: Path) -> Self:

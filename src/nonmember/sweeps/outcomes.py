@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class Cells:
         self._end(result, folder, {"made": dict(result.provenance.made)})
 
     def failed(self, failure: Failure, folder: Path) -> None:
-        self._end(failure, folder, {"error": failure.error, "kind": failure.kind})
+        self._end(failure, folder, asdict(failure))
 
     def num_ended(self) -> int:
         return len(self.outcomes) + sum(map(_has_ended, self._notes()))
@@ -70,7 +70,7 @@ class Cells:
             folder = Path(note["folder"])
             self.ended.add(note["number"])
             if "error" in note:
-                cells.append(Failure(folder.name, note["error"], note["kind"]))
+                cells.append(Failure(folder.name, note["error"], note["kind"], note["subject"], tuple(note["given"])))
             else:
                 cells.append(AuditResult.load(folder / RESULT).that_made(note["made"]))
                 self.folders.append(folder)

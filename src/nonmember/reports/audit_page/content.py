@@ -105,8 +105,8 @@ def gates(result: AuditResult) -> PageTable | None:
         (
             item.what,
             "passed" if item.passed else FAILED,
-            plain(item.value),
-            f"{item.side} {plain(item.bound)}",
+            item.value,
+            f"{item.side} {item.bound}",
             item.guards or formats.DASH,
         )
         for item in gates_of(result)

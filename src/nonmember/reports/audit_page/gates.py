@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nonmember.checks import told_apart
+from nonmember.reports.core.formats import DASH, MINUS
 from nonmember.results.result import AuditResult
 
 # Gate -> (what is measured, what it guards against). More: docs/gates.md, docs/methods/clearance.md, docs/dose.md.
@@ -87,14 +90,14 @@ OF_METHOD = {"clearance": {**OF_TRAINING, **OF_MODELS, **OF_CLEARANCE}, "dose": 
 
 @dataclass(frozen=True)
 class GateRow:
-    """what: is measured.   guards: against what; empty where that is not known."""
+    """what: is measured.   guards: against what; empty where that is not known.   value, bound: as they are shown."""
 
     name: str
     what: str
     guards: str
-    value: float | None
+    value: str
     side: str
-    bound: float
+    bound: str
     passed: bool
 
 
@@ -105,12 +108,14 @@ def gates_of(result: AuditResult) -> Iterator[GateRow]:
     for name, gate in found.items() if isinstance(found, Mapping) else ():
         if isinstance(gate, Mapping) and {"value", "bound", "passed"} <= gate.keys():
             what, guards = known.get(name, (name.replace("_", " "), ""))
-            yield GateRow(name, what, guards, _number(gate["value"]), _side(gate), gate["bound"], bool(gate["passed"]))
+            yield GateRow(name, what, guards, *_shown(gate), bool(gate["passed"]))
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _shown(gate: Mapping[str, Any]) -> tuple[str, str, str]:
+    value, bound = told_apart(_number(gate["value"]), _number(gate["bound"]), ".4g")
+    side = "below" if gate.get("upper") else "above"
+    return value.replace("-", MINUS).replace("nan", DASH), side, bound.replace("-", MINUS).replace("nan", DASH)
 
 
-def _side(gate: Mapping[str, Any]) -> str:
-    return "below" if gate.get("upper") else "above"
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
