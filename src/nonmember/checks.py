@@ -19,6 +19,7 @@ LARGEST_SEED = 2**63 - 1
 LARGEST_NUMBER = sys.float_info.max
 LONGEST_SHOWN = 80
 FEW = 5  # values that a message lists
+MARK = "not given: "  # before the key of a setting that is left to the user, in the place of its value
 
 
 def require_count(
