@@ -1,4 +1,4 @@
-"""`nonmember check SWEEP ...`: what the cells of sweeps need, looked at without weights, documents or a network."""
+"""`nonmember check SWEEP ...`: what the cells of sweeps need, looked at without weights or a network."""
 
 from __future__ import annotations
 
