@@ -26,7 +26,7 @@ EPILOG = """Without --gib and --tflops the answer is for this machine, with one 
 key=value as for `nonmember audit`: world=pythia, trainer=fsdp, world.labelled.arxivtection.revision=COMMIT.
 Memory, tokens and hours are bounds derived from the recipes and from
 descriptions of models and data sets that come with the package; nothing is downloaded.
-Documents in files on this machine are counted, beyond 32 MiB of text estimated from the first of them."""
+Documents in files on this machine are counted, beyond 8 MiB of text estimated from the first of them."""
 
 
 def main() -> None:
