@@ -20,6 +20,7 @@ LARGEST_NUMBER = sys.float_info.max
 LONGEST_SHOWN = 80
 MOST_DIGITS = 9  # of a number that is shown beside another
 FEW = 5  # values that a message lists
+MARK = "not given: "  # before the key of a setting that is left to the user, in the place of its value
 
 
 def told_apart(value: float, bound: float, form: str = ".3f") -> tuple[str, str]:

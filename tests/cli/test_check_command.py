@@ -164,7 +164,7 @@ def test_no_sweep_costs_more_than_all_others_together(page):
     """As kds_benchmarks did, 14,500 hours, with a test of 250 orders in all of its 945 cells."""
     hours = Counter[str]()
     for sweep, _, text in rows_of_page(page):
-        if text not in ("", "?", "<0.1"):
+        if text not in ("", "?", "<0.1") and not text.startswith("needs "):
             hours[sweep] += float(text.replace(",", ""))
     (dearest, most), *_ = hours.most_common(1)
     assert most < sum(hours.values()) - most, dearest

@@ -8,20 +8,35 @@ from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 import tiny
 from marks import slow
 from nonmember.config.grid import sweeps_for
 from nonmember.config.roots import register
-from nonmember.corpora import Cleaned, Component, Hub, Mixture, NestedMixture, Part, Select
-from nonmember.endpoints import Probe
+from nonmember.corpora import (
+    Cleaned,
+    Component,
+    Documents,
+    Hub,
+    Jsonl,
+    Mixture,
+    NestedMixture,
+    Part,
+    Select,
+    Table,
+    TextFiles,
+)
+from nonmember.corpora.sources import documents
+from nonmember.corpora.specs import Bound
+from nonmember.endpoints import Limits, Probe
 from nonmember.endpoints.models import Recorded
 from nonmember.feasibility.jobs import Job, Unknown, bound_of, jobs_of, weights_of, words_in
 from nonmember.feasibility.memory import GIB, Machine, MemoryUse, TrainerSettings, training
 from nonmember.feasibility.meta import shape_of
 from nonmember.feasibility.table import CheckedCell, costs, hours, markdown, rows_of, short, summary, to_csv
-from nonmember.feasibility.verdict import Budget, CheckResult, check, fitting
+from nonmember.feasibility.verdict import CheckResult, check, fitting
 from nonmember.models import Noised, Pretrained
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
@@ -29,9 +44,55 @@ from nonmember_papers.decop import recorded_scores  # noqa: F401 (a probe of it)
 
 AT_ONCE = ["decop_papers"]
 SETTINGS = TrainerSettings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
+LIMITS = Limits(4, None, None, 10, 2, None, None, None, None, None)
 MIMIR = Hub("iamgroot42/mimir", None, "test", "0" * 40, "text", None, data_files="test/arxiv.jsonl", domain="arxiv")
 CLEANED = Cleaned(MIMIR, 100, 200, "cut", None, 64)
 HALF = Part(CLEANED, take="a", sizes={"a": 400}, by="document", per="corpus", salt="x")
+
+
+def test_asking_takes_as_long_as_the_slowest_of_its_limits():
+    assert LIMITS.seconds(10, 500, 3) == 9, "in three rounds of four, four and two"
+    assert replace(LIMITS, requests_per_minute=30).seconds(10, 500, 3) == 20
+    assert replace(LIMITS, requests_per_minute=30, tokens_per_minute=600).seconds(10, 500, 3) == 50
+    asking = [Job("asking", "m", name, 5, None, requests=5, seconds=1800) for name in "ab"]
+    assert hours(asking, Machine()) == 1
+    assert hours([*asking, replace(asking[0], seconds=None)], Machine()) is None
+
+
+TEXTS = ["one two three", "four", "five six", "seven eight nine ten"]  # mean 2.5 words
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.csv", "a.parquet"])
+def test_documents_of_files_are_counted_and_beyond_a_limit_estimated(name, tmp_path, monkeypatch):
+    frame = pd.DataFrame({"id": range(4000), "text": TEXTS * 1000, "other": ["x" * 40] * 4000})
+    path = tmp_path / name
+    if "json" in name:
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False) if name == "a.csv" else frame.to_parquet(path)
+    spec = Documents(str(path), text_field="text")
+    assert bound_of(spec) == Bound(4000, 3)
+    monkeypatch.setattr(documents, "MOST_COUNTED", 5000)  # of 38,000 characters
+    documents._counted.cache_clear()
+    near = bound_of(spec)
+    assert near.documents == pytest.approx(4000, rel=0.2 if name.endswith("gz") else 0.02)
+    assert near.words == 3
+
+
+def test_every_kind_of_file_is_counted_once_a_document(tmp_path):
+    rows = [{"book": number // 2, "label": number % 2, "text": text} for number, text in enumerate([*TEXTS, *TEXTS])]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "b.txt").write_text("one two three")
+    (tmp_path / "c.txt").write_text("four five six seven")
+    assert bound_of(Jsonl(str(path), None, "text")) == Bound(8, 3)
+    assert bound_of(TextFiles(str(tmp_path), "*.txt")) == Bound(2, 4)
+    passages = Table(str(path), "{text}", "{text}", where={"label": 0})
+    assert bound_of(passages) == Bound(2, 3), "five of its rows are another's, or the same document again"
+    cut = Cleaned(passages, 1, 2, "cut", None, 64)
+    assert bound_of(cut).tokens(512) == 2 * 4
+    assert bound_of(Jsonl(str(tmp_path / "none.jsonl"), None, "text")) == Bound(None)
+    assert bound_of(Jsonl("not given: data.path", None, "text")) == Bound(None)
 
 
 def test_bounds_follow_the_recipe():
@@ -149,7 +210,7 @@ def test_an_adapter_of_a_micro_model_counts_its_own_weights_alone():
 def test_sequences_longer_than_a_model_reads_are_refused_before_anything_is_trained():
     model = Trained(tiny.scratch(1), tiny.pretraining(200), tiny.GENERAL, seed=2)
     asked = SimpleNamespace(groups={"": model}, target=model, reference=None, lookup=None)
-    checked = check(asked, SETTINGS, Budget(None, None), Machine(), date(2026, 11, 22))
+    checked = check(asked, SETTINGS, LIMITS, Machine(), date(2026, 11, 22))
     assert checked.status == "asks"
     assert "reads at most 128 tokens, and is trained on sequences of 200" in checked.asks[0]
 
@@ -167,7 +228,10 @@ def test_the_table_for_others_has_each_sweep_and_what_it_asks_for():
     several = ", ".join(f"sweep-{number}" for number in range(6))
     assert f"- {several} and 2 more: supply the file." in told
     assert any("300" in line for line in told[:20]), "the machine that the hours are of"
-    assert hours([Job("asking", "m", "2", 5, None, requests=5)], Machine()) == 0, "a service's time is not ours"
+    needs = CheckedCell("one", "", replace(ready, lacks=("data.path",)))
+    told = markdown([needs], Machine(), date(2026, 11, 22), "nonmember check one").splitlines()
+    assert "| one | 1 | ready | b | 1 | 1.0 |  |  |  |  | needs data.path |" in told, "what would tell how much"
+    assert "Hours: one needs data.path." in told
 
 
 # ------------------------------------------------------------------------------------------------ whole cells
@@ -299,7 +363,12 @@ def test_services_are_there_or_not_by_the_day():
     assert (asked.status, asked.asks[0]) == ("asks", "set OPENAI_API_KEY to a key of OpenAI")
     assert re.search(r"asking.max_requests=\d{6} asking.max_tokens=\d{9} ", asked.asks[1]), "over the budget"
     allowed = cell(*words, "asking.max_requests=null", "asking.max_tokens=null")
-    assert allowed.asks == asked.asks[:1]
+    assumed = "hours of asking assume 2 s a request (--seconds-per-request), 16 at once (asking.concurrency)"
+    assert allowed.asks == (asked.asks[0], assumed)
+    assert hours(allowed.jobs, Machine()) == 24 * 34 * 165 / 16 * 2 / 3600
+    paced = cell(*words, "asking.requests_per_minute=60")
+    assert hours(paced.jobs, Machine()) == 24 * 34 * 165 / 3600
+    assert paced.asks[-1] == f"{assumed}, at most 60 requests a minute"
     assert cell(*words, on=date(2027, 1, 14)).status == "retired"
     words[-1] = "model@target=gpt_3_5_turbo_instruct"
     checked = cell(*words, "method.reading=probabilities")
@@ -336,6 +405,15 @@ def own(tmp_path_factory):
         return cell("world=own", *given, *more, gib=gib)
 
     return look
+
+
+def test_what_is_read_of_ones_own_documents_is_counted_or_named(own):
+    """Three words each, five tokens; 80 neighbours of each."""
+    assert {job.tokens for job in own().jobs if job.kind == "observing"} == {40 * 5, 80 * 40 * 5}
+    unknown = own(data="")
+    assert unknown.lacks == ("data.path",)
+    assert own(data="none.jsonl").lacks == ("none.jsonl",)
+    assert hours(unknown.jobs, Machine()) is None
 
 
 def test_a_machine_that_is_too_small_is_told_what_would_do(own):

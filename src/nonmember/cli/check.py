@@ -1,4 +1,4 @@
-"""`nonmember check SWEEP ...`: what the cells of sweeps need, looked at without weights, documents or a network."""
+"""`nonmember check SWEEP ...`: what the cells of sweeps need, looked at without weights or a network."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 ALL = "all"
 WORLD_OF_ALL = "pythia"  # whose models are on the hub
-DESCRIBED = ("gib", "tflops", "utilisation")  # of a machine
+DESCRIBED = ("gib", "tflops", "utilisation", "seconds_per_request")  # of a machine
 EPILOG = """Without --gib and --tflops the answer is for this machine, with one of them for another GPU.
 key=value as for `nonmember audit`: world=pythia, trainer=fsdp, world.labelled.arxivtection.revision=COMMIT.
 Memory, tokens and hours are bounds derived from the recipes and from
-descriptions of models and data sets that come with the package; nothing is downloaded."""
+descriptions of models and data sets that come with the package; nothing is downloaded.
+Documents in files on this machine are counted, beyond 8 MiB of text estimated from the first of them."""
 
 
 def main() -> None:
@@ -124,6 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tflops", type=float, help="its arithmetic at 16 bits; default: measured here, or 989")
     parser.add_argument(
         "--utilisation", type=float, help="share of it reached; default: 0.5 of what is measured, or 0.3"
+    )
+    parser.add_argument(
+        "--seconds-per-request", type=float, help="of a service, which nothing tells; default: 2, an assumption"
     )
     parser.add_argument("--hub", action="store_true", help="only cells that need something from the hub or a service")
     parser.add_argument("--csv", metavar="FILE", help="a row per cell")

@@ -7,12 +7,12 @@ from datetime import date
 from omegaconf import DictConfig, OmegaConf
 
 from nonmember.audits.question import Audit
-from nonmember.config.build import build_audit
+from nonmember.config.build import build, build_audit
 from nonmember.config.explain import explain
 from nonmember.config.given import MARK, IncompleteQuestion, marks_in, open_keys
 from nonmember.config.revisions import NOT_READ, pin_branches
 from nonmember.feasibility.memory import Machine, TrainerSettings
-from nonmember.feasibility.verdict import ASKS, UNKNOWN, Budget, CheckResult, check
+from nonmember.feasibility.verdict import ASKS, UNKNOWN, CheckResult, check
 
 SOME_ADDRESS = "http://localhost/v1"  # in the place of one that is not given
 
@@ -23,8 +23,7 @@ def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bo
     keys = open_keys(config) if is_open else []
     try:
         audit, missing = _question(config, keys)
-        budget = Budget(config.asking.max_requests, config.asking.max_tokens)
-        return check(audit, settings_of_trainer(config), budget, machine, today, missing)
+        return check(audit, settings_of_trainer(config), build(config.asking), machine, today, missing)
     except ValueError as error:
         return CheckResult(ASKS if keys else UNKNOWN, (), (str(error).rstrip("."),))
 

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.audits.question import Audit
+from nonmember.checks import MARK
 from nonmember.config.build import build, build_audit
 from nonmember.config.roots import missing_keys
 from nonmember.corpora import TextFiles
@@ -22,7 +23,6 @@ from nonmember.methods.base import MissingText
 from nonmember.observations import Scored
 from nonmember.reports.core import formats
 
-MARK = "not given: "
 GENERAL = "world.general"
 OPTIONAL = ("data.heldout", "data.unseen", "general")  # there or not: methods look
 MODELS = {

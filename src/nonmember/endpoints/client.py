@@ -14,6 +14,7 @@ import contextlib
 import functools
 import json
 import logging
+import math
 import random
 import time
 from collections import Counter
@@ -366,6 +367,13 @@ class Limits(Checked):
                 "asking.max_cost can only be kept where prices are known: give asking.input_price and "
                 "asking.output_price, of a million tokens each."
             )
+
+    def seconds(self, requests: int, tokens: int, each: float) -> float:
+        """Of asking, where every request takes `each` and none is repeated; the slowest of the limits decides."""
+        at_once = math.ceil(requests / self.concurrency) * each
+        of_requests = 60 * requests / self.requests_per_minute if self.requests_per_minute else 0.0
+        of_tokens = 60 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0
+        return max(at_once, of_requests, of_tokens)
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """None where prices are unknown."""

@@ -14,6 +14,7 @@ from nonmember.audits.walk import specs_in
 from nonmember.corpora import CorpusSpec, Mixture
 from nonmember.corpora.specs import TOKENS_PER_WORD, Bound
 from nonmember.endpoints.asked import Asked
+from nonmember.endpoints.models import Recorded
 from nonmember.feasibility import memory
 from nonmember.feasibility.descriptions import hub_datasets, hub_models
 from nonmember.feasibility.memory import MemoryUse, TrainerSettings
@@ -50,7 +51,8 @@ class Job:
     """kind: training, tuning, distilling, observing, writing, asking or looking up.   identity: equal of equal jobs.
     tokens: most, None where nothing bounds them.   operations: floating-point, in parallel over the tokens of a text.
     token_by_token: further ones, of texts that are written.   needs: memory by settings of the trainer, None for what
-    is asked of a service.   requests: to a service, at most.   num_tuned: of an adapter."""
+    is asked of a service.   requests: to a service, at most.   num_tuned: of an adapter.   seconds: of asking, None
+    where the number of requests is not known."""
 
     kind: str
     model: str
@@ -61,6 +63,7 @@ class Job:
     requests: int | None = None
     num_tuned: int | None = None
     token_by_token: float = 0.0
+    seconds: float | None = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -233,7 +236,7 @@ def _training(model: Trained) -> Job:
 def _observing(model: ModelSpec, spec: Any, tokens: int | None, what: str) -> Job:
     identity = _identity("observing", model, spec.corpus, what, getattr(spec, "max_tokens", None))
     if not model.has_weights:
-        return Job("asking", model.readable, identity, tokens, None, requests=bound_of(spec.corpus).documents)
+        return _asking(model, identity, tokens, bound_of(spec.corpus).documents)
     weights = weights_of(model)
     operations = None if tokens is None else float(FORWARD * weights.shape.num_parameters * tokens)
     return Job(
@@ -246,6 +249,12 @@ def _observing(model: ModelSpec, spec: Any, tokens: int | None, what: str) -> Jo
     )
 
 
+def _asking(model: ModelSpec, identity: str, tokens: int | None, requests: int | None) -> Job:
+    if isinstance(model, Recorded):  # asked of nobody
+        tokens = requests = 0
+    return Job("asking", model.readable, identity, tokens, None, requests=requests)
+
+
 def _answers(model: ModelSpec, corpus: CorpusSpec, needs: Requirements, limit: int, kind: str, spec: Any) -> Job:
     """limit: tokens of a text, at most."""
     bound = bound_of(corpus)
@@ -254,7 +263,7 @@ def _answers(model: ModelSpec, corpus: CorpusSpec, needs: Requirements, limit: i
     tokens = None if requests is None else requests * (shown + needs.answer_tokens)
     identity = _identity(kind, spec)
     if not model.has_weights:
-        return Job("asking", model.readable, identity, tokens, None, requests=requests)
+        return _asking(model, identity, tokens, requests)
     weights = weights_of(model)
     each = None if requests is None else float(FORWARD * weights.shape.num_parameters * requests)
     return Job(

@@ -54,6 +54,7 @@ class Row:
 
     def texts(self, machine: Machine) -> tuple[str, ...]:
         item = self.checked
+        amounts = tokens(self.jobs, TRAINED), tokens(self.jobs, READ), requests(self.jobs)
         return (
             self.sweep,
             f"{self.num_cells:,}",
@@ -62,10 +63,8 @@ class Row:
             "" if item.num_gpus is None or not item.jobs else str(item.num_gpus),
             "" if not item.gib else f"{item.gib:.0f}" if item.gib >= 10 else f"{item.gib:.1f}",
             short(item.num_tuned or 0),
-            short(tokens(self.jobs, TRAINED)),
-            short(tokens(self.jobs, READ)),
-            short(requests(self.jobs)),
-            hours_text(self.jobs, machine),
+            *("" if item.lacks and number is None else short(number) for number in amounts),
+            hours_text(self.jobs, machine, item.lacks),
         )
 
 
@@ -96,22 +95,24 @@ def requests(jobs: Iterable[Job]) -> int | None:
 
 
 def hours(jobs: Iterable[Job], machine: Machine) -> float | None:
-    """On one device of the machine."""
-    total = 0.0
+    """On one device of the machine, and of asking services."""
+    operations = seconds = 0.0
     for job in jobs:
-        if job.kind in ASKED:
-            continue
-        if job.operations is None:
+        if job.seconds is None or (job.operations is None and job.kind not in ASKED):
             return None
-        total += job.operations / machine.utilisation + job.token_by_token / machine.writing
-    return total / (machine.tflops * 1e12) / 3600
+        seconds += job.seconds
+        operations += (job.operations or 0.0) / machine.utilisation + job.token_by_token / machine.writing
+    return (operations / (machine.tflops * 1e12) + seconds) / 3600
 
 
-def hours_text(jobs: Sequence[Job], machine: Machine) -> str:
+def hours_text(jobs: Sequence[Job], machine: Machine, lacks: Sequence[str] = ()) -> str:
+    """lacks: what must be given before they are known."""
     if not jobs:
         return ""
     value = hours(jobs, machine)
-    return "?" if value is None else "<0.1" if 0 < value < 0.1 else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    if value is None:
+        return f"needs {', '.join(lacks)}" if lacks else "?"
+    return "<0.1" if 0 < value < 0.1 else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 def short(number: int | None) -> str:
@@ -135,10 +136,14 @@ def costs(cells: Sequence[CheckedCell], machine: Machine) -> str:
     def jobs_of(sweep: str) -> dict[str, Job]:
         return {job.identity: job for cell in cells if cell.sweep == sweep for job in cell.checked.jobs}
 
+    def lacks_of(sweep: str) -> list[str]:
+        return list(dict.fromkeys(name for cell in cells if cell.sweep == sweep for name in cell.checked.lacks))
+
     jobs = {sweep: found for sweep in dict.fromkeys(cell.sweep for cell in cells) if (found := jobs_of(sweep))}
-    texts = {sweep: hours_text(list(found.values()), machine) for sweep, found in jobs.items()}
-    known = {name: job for sweep, found in jobs.items() if texts[sweep] != "?" for name, job in found.items()}
-    least = "at least " if "?" in texts.values() else ""
+    texts = {sweep: hours_text([*found.values()], machine, lacks_of(sweep)) for sweep, found in jobs.items()}
+    is_known = {sweep: hours(found.values(), machine) is not None for sweep, found in jobs.items()}
+    known = {name: job for sweep, found in jobs.items() if is_known[sweep] for name, job in found.items()}
+    least = "" if all(is_known.values()) else "at least "
     together = f"; together {least}{hours_text(list(known.values()), machine)}" if len(texts) > 1 and known else ""
     return f"Hours: {', '.join(f'{sweep} {text}' for sweep, text in texts.items())}{together}." if texts else ""
 

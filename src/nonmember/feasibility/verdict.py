@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
+from nonmember.checks import MARK
 from nonmember.corpora import CorpusSpec, Hub
+from nonmember.endpoints import Limits
 from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.models import Endpoint, MaskedModel
 from nonmember.feasibility.descriptions import HUB, HubDataset, HubModel, file_of, hub_datasets, hub_models, services
@@ -32,20 +34,13 @@ READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
 
 
 @dataclass(frozen=True)
-class Budget:
-    """What a process may ask of services (`asking`): requests and tokens; None for no limit."""
-
-    max_requests: int | None
-    max_tokens: int | None
-
-
-@dataclass(frozen=True)
 class CheckResult:
     """A cell that was looked at.
 
     hub: models, data sets and services that it needs from elsewhere.   asks: what the user must do or supply, in a
     sentence each.   num_gpus: of one audit.   gib: of one device, at the most.   jobs: the work; empty where it is not
-    known.   settings: of the trainer, that make it fit.
+    known.   settings: of the trainer, that make it fit.   lacks: settings and files without which the number of
+    documents is not known.
     """
 
     status: str
@@ -55,6 +50,7 @@ class CheckResult:
     gib: float | None = None
     settings: tuple[str, ...] = ()
     jobs: tuple[Job, ...] = ()
+    lacks: tuple[str, ...] = ()
 
     @property
     def num_tuned(self) -> int | None:
@@ -62,22 +58,25 @@ class CheckResult:
 
 
 def check(
-    audit: Audit, trainer: TrainerSettings, budget: Budget, machine: Machine, today: date, missing: Sequence[str] = ()
+    audit: Audit, trainer: TrainerSettings, limits: Limits, machine: Machine, today: date, missing: Sequence[str] = ()
 ) -> CheckResult:
     """missing: what the configuration leaves to the user, a sentence each."""
     specs = list(specs_in(list(audit.groups.values())))
     retired = list(_retired(specs, today))
     terms = _terms(specs)
-    asks = [*missing, *_consents(specs, audit), *dict.fromkeys(_limits(specs)), *_files(specs)]
+    files = list(_files(specs))
+    absent = [sentence for sentence, _ in files]
+    asks = [*missing, *_consents(specs, audit), *dict.fromkeys(_limits(specs)), *absent]
     unknown, jobs = list(_undescribed(specs)), list[Job]()
     if not unknown:
         try:
-            jobs = jobs_of(audit)
+            timed = ("asking",) if audit.lookup is None else ("asking", LOOKING_UP)  # else a look-up is only planned
+            jobs = [_timed(job, limits, machine) if job.kind in timed else job for job in jobs_of(audit)]
         except Unknown as error:
             unknown = [f"the sizes of {error} are not known: no estimate of memory and time"]
         except ValueError as error:
             asks.append(str(error).rstrip("."))
-    asks += [*_keys(specs), *_over(jobs, budget)]
+    asks += [*_keys(specs), *_over(jobs, limits)]
     num_gpus, gib, settings = fitting(jobs, trainer, machine)
     if machine.device == "CPU" and num_gpus is not None and num_gpus > 1:
         gib, num_gpus, settings = num_gpus * (gib or 0.0), None, ()
@@ -100,6 +99,8 @@ def check(
             f"an exact look-up in {lookup.readable} is planned (column requests); to have it, add truth=infinigram, "
             f"which sends up to {lookup.per_document} sequences of 13 words of each document to {lookup.url}"
         )
+    if any(job.seconds for job in jobs):
+        sentences.append(_assumed(limits, machine))
     many = (num_gpus or 1) > 1
     status = next(
         name
@@ -116,7 +117,24 @@ def check(
     )
     if many and terms and status == GPUS.format(num_gpus):
         status += ", terms accepted"
-    return CheckResult(status, tuple(hub_names(specs)), tuple(sentences), num_gpus, gib, settings, tuple(jobs))
+    lacks, hub = dict.fromkeys(_lacking(specs, [spec for _, spec in files])), hub_names(specs)
+    return CheckResult(status, tuple(hub), tuple(sentences), num_gpus, gib, settings, tuple(jobs), tuple(lacks))
+
+
+def _timed(job: Job, limits: Limits, machine: Machine) -> Job:
+    """With the time that asking takes."""
+    if job.requests is None or (limits.tokens_per_minute is not None and job.tokens is None):
+        return replace(job, seconds=None)
+    return replace(job, seconds=limits.seconds(job.requests, job.tokens or 0, machine.seconds_per_request))
+
+
+def _assumed(limits: Limits, machine: Machine) -> str:
+    rates = {"requests": limits.requests_per_minute, "tokens": limits.tokens_per_minute}
+    most = "".join(f", at most {rate:,g} {name} a minute" for name, rate in rates.items() if rate is not None)
+    return (
+        f"hours of asking assume {machine.seconds_per_request:g} s a request (--seconds-per-request), "
+        f"{limits.concurrency} at once (asking.concurrency){most}"
+    )
 
 
 def hub_names(specs: Iterable[Any]) -> list[str]:
@@ -192,15 +210,15 @@ def _keys(specs: Iterable[Any]) -> Iterator[str]:
             yield f"set {variable} to a key of {service.provider}"
 
 
-def _over(jobs: Iterable[Job], budget: Budget) -> Iterator[str]:
+def _over(jobs: Iterable[Job], limits: Limits) -> Iterator[str]:
     """What a cell may ask of services beyond the budget of a process, which all of its cells share."""
     asked = [job for job in jobs if job.requests is not None and job.kind != LOOKING_UP]
     requests, tokens = sum(job.requests or 0 for job in asked), sum(job.tokens or 0 for job in asked)
     overrides = [
         f"asking.{name}={number}"
         for name, number, most in (
-            ("max_requests", requests, budget.max_requests),
-            ("max_tokens", tokens, budget.max_tokens),
+            ("max_requests", requests, limits.max_requests),
+            ("max_tokens", tokens, limits.max_tokens),
         )
         if most is not None and number > most
     ]
@@ -226,15 +244,29 @@ def _consents(specs: Iterable[Any], audit: Audit) -> Iterator[str]:
             yield f"the code of {path} comes with its weights; if you trust it, {trust}{packages}"
 
 
-def _files(specs: Iterable[Any]) -> Iterator[str]:
-    """What lies on no hub and not here either."""
+def _files(specs: Iterable[Any]) -> Iterator[tuple[str, CorpusSpec]]:
+    """What lies on no hub and not here either: in a sentence, and itself."""
     for spec in specs:
         if isinstance(spec, CorpusSpec) and not isinstance(spec, Hub) and ":" not in str(getattr(spec, "path", "")):
             try:
                 spec.validate()
             except ValueError as error:
                 # Without where this command was started: the table is for others too.
-                yield str(error).replace(f" (relative ones start at {Path.cwd()})", "").rstrip(".")
+                yield str(error).replace(f" (relative ones start at {Path.cwd()})", "").rstrip("."), spec
+
+
+def _lacking(specs: Iterable[Any], absent: Iterable[CorpusSpec]) -> Iterator[str]:
+    """The keys of paths that are not given, and the paths of files that are not there."""
+    for spec in specs:
+        if isinstance(spec, CorpusSpec):
+            yield from (path.removeprefix(MARK) for path in _paths(spec) if path.startswith(MARK))
+    for spec in absent:
+        yield from _paths(spec)
+
+
+def _paths(spec: CorpusSpec) -> Sequence[str]:
+    paths: str | Sequence[str] = getattr(spec, "path", ())
+    return (paths,) if isinstance(paths, str) else paths
 
 
 def _limits(specs: Iterable[Any]) -> Iterator[str]:

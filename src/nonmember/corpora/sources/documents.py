@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import re
 import sys
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
+
+import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
@@ -34,8 +38,8 @@ from nonmember.corpora.sources.columns import (
 from nonmember.corpora.sources.files import File, documents_at, files_at, files_in, forms, require_below
 from nonmember.corpora.sources.formats import BY_SUFFIX, TEXT, NumberedRow, form_of, plain_suffix, rows_of
 from nonmember.corpora.sources.hub import Hub, hub_errors
-from nonmember.corpora.sources.rows import Row, kind_of, read_text
-from nonmember.corpora.specs import CorpusSpec, Cursor, as_names, digest_file, digest_files, document
+from nonmember.corpora.sources.rows import Row, compression_of, kind_of, lines_of, read_text
+from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, as_names, digest_file, digest_files, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
@@ -49,6 +53,9 @@ ITEM, NUMBER = "item", "number"
 KINDS = (".csv", ".jsonl", ".parquet")
 MOST_KEPT = 8 * 2**20  # bytes of a table whose rows stay in memory
 LONGEST_SHARED = 64  # characters
+MOST_COUNTED = 2**23  # characters, behind which files are taken to go on as they began
+Texts = Callable[[Path], Iterator[tuple[int, str]]]  # of a file: number of the row and text of each document
+IN_PARTS = ("JSON Lines", "CSV", "TSV", "Parquet")  # others are read whole or not at all
 WHOLE = "The table of documents"
 
 
@@ -149,6 +156,22 @@ class Documents(FromRows):
             else {"files": [[file.name, file.form, file.split, digest_file(file.path)] for file in self._files()]}
         )
         return {"kind": "documents", "rules": RULES, **where, **{name: getattr(self, name) for name in options}}
+
+    def bound(self, hub: HubBounds) -> Bound:
+        try:
+            if self._is_on_hub():
+                return hub(self.path[0], (self.name, self.hub_split))
+            files = {file.path: file for file in self._files()}
+            column = self._text_field([*files.values()])
+        except ValueError:  # which `validate` raises too
+            return Bound(None)
+        return counted(
+            self,
+            lambda: list(files),
+            lambda path: (
+                (row.number, self._text(row.row, column, row.where)) for row in self._rows(files[path], column)
+            ),
+        )
 
     def _where(self) -> str:
         return ", ".join(self.path)
@@ -264,6 +287,11 @@ class Jsonl(FromRows):
         options = ("id_field", "text_field", "cluster_field", "domain")
         return {"kind": "jsonl", "files": files, **{name: getattr(self, name) for name in options}} | self.work_fields()
 
+    def bound(self, hub: HubBounds) -> Bound:
+        return counted(
+            self, lambda: files_at(self.path), lambda path: enumerate((item.text for item in self._read(path)), start=1)
+        )
+
     def validate(self) -> None:
         for _ in islice(self._read(files_at(self.path)[0]), 1):
             pass
@@ -304,6 +332,9 @@ class TextFiles(CorpusSpec):
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "text_files", "files": digest_files(self._files()), "domain": self.domain}
+
+    def bound(self, hub: HubBounds) -> Bound:
+        return counted(self, lambda: [path for _, path in self._files()], lambda path: iter([(1, read_text(path))]))
 
     def validate(self) -> None:
         self._files()
@@ -357,7 +388,7 @@ class Table(CorpusSpec):
         columns = sorted({column for pattern in patterns for column in pattern.columns})
         found: dict[str, Document] = {}
         read: set[tuple[Any, ...]] = set()
-        for where, row in self._rows():
+        for where, row in self._rows(chain.from_iterable(map(table_rows, table_files(self.path)))):
             values = tuple(map(row.get, columns))
             if all(type(value) is str for value in values):  # equal numbers may be written in different ways
                 if values in read:  # the very document of a row before it
@@ -376,12 +407,24 @@ class Table(CorpusSpec):
             )
         return Corpus(tuple(found.values()))
 
+    def bound(self, hub: HubBounds) -> Bound:
+        doc_id, text, known = Pattern(self.doc_id), Pattern(self.text), set[str]()
+
+        def texts(path: Path) -> Iterator[tuple[int, str]]:
+            cursor = Cursor()
+            for where, row in self._rows(cursor.follow(table_rows(path))):
+                if (name := doc_id.filled(row, where)) not in known:
+                    known.add(name)
+                    yield cursor.rows, text.filled(row, where)
+
+        return counted(self, lambda: table_files(self.path), texts)
+
     def validate(self) -> None:
         table_files(self.path)
 
-    def _rows(self) -> Iterator[tuple[str, Row]]:
+    def _rows(self, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
         wanted = self._wanted()
-        for where, row in chain.from_iterable(map(table_rows, table_files(self.path))):
+        for where, row in rows:
             if any(as_text(row, column, where) != value for column, value in wanted.items()):
                 continue
             if self.filled and not as_text(row, self.filled, where).strip():
@@ -492,6 +535,52 @@ class InMemory(FromRows):
 
     def _missing(self) -> Sequence[Row]:
         raise NotHandedOver("The documents are in the memory of another program. Give their file as data.path.")
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Of a source, by path, time of change and size, with what reads them."""
+
+    source: str
+    files: tuple[tuple[Path, int, int], ...]
+    texts: Texts = field(compare=False)
+
+
+def counted(source: CorpusSpec, paths: Callable[[], Sequence[Path]], texts: Texts) -> Bound:
+    """Documents of files and their mean number of words; neither where they are not there, which `validate` says."""
+    try:
+        files = tuple((path, item.st_mtime_ns, item.st_size) for path in paths() if (item := path.stat()))
+    except ValueError:
+        return Bound(None)
+    return _counted(_Files(repr(source), files, texts))
+
+
+@lru_cache(maxsize=4096)
+def _counted(source: _Files) -> Bound:
+    num_documents = num_words = num_characters = 0
+    read = 0.0
+    for path, _, size in source.files:
+        share = 1.0
+        for number, text in source.texts(path):
+            num_documents += 1
+            num_words += len(text.split())
+            num_characters += len(text)
+            if num_characters > MOST_COUNTED and form_of(path) in IN_PARTS:
+                share = _share_of(path, number)
+                break
+        read += share * size
+        if num_characters > MOST_COUNTED:
+            break
+    whole = sum(size for *_, size in source.files)
+    return Bound(round(num_documents * whole / max(1.0, read)), math.ceil(num_words / max(1, num_documents)))
+
+
+def _share_of(path: Path, number: int) -> float:
+    """Of a file, its first rows; of a compressed one by how much these shrink."""
+    if form_of(path) == "Parquet":
+        return number / int(pq.read_metadata(path).num_rows)
+    lines = b"".join(line for _, line in islice(lines_of(path), number))
+    return min(1.0, len(zlib.compress(lines) if compression_of(path) else lines) / path.stat().st_size)
 
 
 def digest_of(rows: Sequence[Row]) -> str:
