@@ -246,7 +246,7 @@ def test_settings_are_refused_before_anything_is_read(nonmember, override, expec
         ("method.score.k", 0, "method.score: k must be a number in [0.001, 1]; got 0"),
         ("method.distillation.tau", 0, "method.distillation: tau must be a number in [0.1, 100]; got 0"),
         ("trainer.micro_batch_size", 0, "trainer: trainer.micro_batch_size must be a whole number"),
-        ("target.dtype", "float8", "target: dtype must be one of float32, "),
+        ("target.dtype", "float8", "target: dtype of a model must be one of float32, "),
         ("cleaning.long_documents", "shorten", "cleaning.long_documents must be one of cut, drop; got 'shorten'"),
     ],
 )
