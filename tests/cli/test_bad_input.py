@@ -110,6 +110,7 @@ def test_all_filtered_out(nonmember, ask, nothing_is_lost):
     )
 
 
+@pytest.mark.slow
 def test_fewer_than_30_left(nonmember, ask, documents, texts, nothing_is_lost):
     rows = [*rows_of(texts[:29]), {"id": "short", "text": "moss fern"}]
     said = nonmember(*ask("cleaning.min_words=5", documents=documents(rows)))

@@ -120,6 +120,7 @@ def test_an_empty_folder_gives_one_sentence(tmp_path):
         call(tmp_path, "results=[audits]", "folder=out")
 
 
+@pytest.mark.slow
 def test_an_earlier_report_is_replaced(whole_report, tmp_path):
     folder = shutil.copytree(whole_report, tmp_path / "out")
     (folder / "figures" / "mine.txt").write_text("not the report's")
@@ -175,6 +176,7 @@ def test_csv_tells_where_a_number_is_from(report):
 
 
 @pytest.mark.pictures
+@pytest.mark.slow
 def test_the_page_needs_nothing_else_and_is_small(whole_report):
     path = whole_report / "report.html"
     html = path.read_text()
