@@ -74,8 +74,8 @@ def test_results_of_other_settings_are_none_of_the_sweep(nonmember, started, tmp
         lay_down(tmp_path / f"audits/order_duplication/{seed}", f"seed={seed}", "method.num_resamples=200")
     lay_down(tmp_path / "audits/order_duplication/half", "seed=2", "trainer.precision=16-mixed")
     lay_down(tmp_path / "audits/order_duplication/whole", "seed=1")
-    said = nonmember("reproduce", "order", "dry_run=true").out
-    (line,) = [line for line in said.splitlines() if line.startswith("order_duplication")]
+    output = nonmember("reproduce", "order", "dry_run=true").out
+    (line,) = [line for line in output.splitlines() if line.startswith("order_duplication")]
     assert "1 of 2  missing: can be made here" in line
 
 

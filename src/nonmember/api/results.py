@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.dataset
 import pyarrow.parquet as pq
 
 from nonmember.results.mirror import swept_of
@@ -20,6 +19,7 @@ from nonmember.scoring.part_files import open_scores
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset
 
 # The columns of `load_results` and the facts of a finished audit, by the part of the result that has them.
 QUESTION = (

@@ -35,7 +35,7 @@ TOKENS_PER_WORD = 1.6  # a bound for English prose in vocabularies of 32,000 ent
 
 @dataclass(frozen=True)
 class Bound:
-    """Most documents, and most words of each, told from a recipe; None where it does not say. Of files on this machine
+    """Most documents, and most words of each, as a recipe says; None where it does not. Of files on this machine
     words are the mean, as no more tokens are read of texts that differ than of as many that are equally long.
     domains: of which there are equally many documents, where the recipe names them."""
 

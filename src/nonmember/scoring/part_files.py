@@ -15,12 +15,13 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow.dataset
+from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts.store import key_hash
 from nonmember.runtime.files import file_hash, remove_temporary, write_text_atomically
+
+if TYPE_CHECKING:
+    import pyarrow.dataset
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +97,8 @@ def open_scores(folder: Path, *, verify: bool) -> pyarrow.dataset.Dataset:
             state = "was changed after it was written" if path.is_file() else "is missing"
             raise ValueError(f"{path} {state}. Start the same nonmember score again; it makes that part again.")
         paths.append(str(path))
+    import pyarrow.dataset  # which imports pandas
+
     return pyarrow.dataset.dataset(paths, format="parquet")
 
 
