@@ -310,7 +310,7 @@ print(*sorted(name for name in sys.modules if "." not in name))
         ("artifacts.store", HEAVY),
         ("audits.cell", HEAVY),
         ("scores", HEAVY),
-        ("api.auditing", [*HEAVY, "pandas"]),
+        ("api.auditing", [*{*HEAVY} - {*HYDRA_ITSELF}, "pandas"]),
         ("api", [*HEAVY, "numpy", "pandas", "pyarrow", "scipy"]),
     ],
 )
