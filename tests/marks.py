@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 
 
 def slow(*values: Any) -> Any:
@@ -21,6 +20,6 @@ def thinned(rows: Iterable[Any], keep: int = 6) -> list[Any]:
 
 def slowly(row: Any) -> Any:
     """A row of parameters, or their only value, for -m slow."""
-    if isinstance(row, ParameterSet):
+    if isinstance(row, type(pytest.param())):  # of no public name
         return pytest.param(*row.values, id=row.id, marks=(*row.marks, pytest.mark.slow))
     return slow(*row) if isinstance(row, tuple) else slow(row)
