@@ -16,8 +16,10 @@ import tiny
 from command_line import write_rows
 from nonmember.methods import Blind
 from nonmember.methods.decop.questions import ORDERS
+from nonmember.reports.core.published import published_tables
 from nonmember.stats.letter_choice import LETTERS
 from nonmember.stats.two_groups import compare_groups
+from nonmember_papers.decop import PUBLISHED
 from nonmember_papers.decop.beyond import answered_by
 
 
@@ -154,6 +156,12 @@ def test_the_published_figures_come_out_of_the_recorded_answers():
     for model, name in (("llama2_70b", "LLaMA-2_70B"), ("llama2_7b", "LLaMA-2_7B"), ("chatgpt", "Chat-GPT")):
         found = answered_by(model, answers, None)
         assert found.accuracy_U == pytest.approx(theirs.loc[list(found.books), f"{name}_Acc"], abs=1e-12)
+    means = theirs.groupby("Label").mean()
+    for row, column, printed in published_tables(PUBLISHED)["figure6"].cells():
+        model, when = row.split(", ")
+        name = {"ChatGPT": "Chat-GPT", "LLaMA-2-70B": "LLaMA-2_70B"}[model]
+        name += "_LogitTuningAcc" if when.startswith("after") else "_Acc"
+        assert f"{means.loc[int(column == 'suspect'), name]:.3f}" == f"0{printed[0]}", row
 
 
 @given
