@@ -23,7 +23,7 @@ from nonmember.records import FloatArray
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, Numeral, ReportDocument, Section, TableCell, TableRow
 from nonmember.reports.declared.sections import read_sections
-from nonmember.reports.render.figures import colour, draw, legend_below, panels, size_of_panels
+from nonmember.reports.render.figures import colour, draw, legend_below, log_axis, panels, size_of_panels
 from nonmember.results.load import Run
 from nonmember.runtime.progress import tracked
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
@@ -54,6 +54,7 @@ ABOUT = "What nine models answered DE-COP's authors to 131,880 questions about 1
 ORDERS, CHANCE = 24, 0.25
 ALL = 99  # more passages than any book has
 NUM_PASSAGES, NUM_ORDERS = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
+TICKS = (30, 100, 300, 800)  # questions about a book
 LEVEL = 0.05
 
 BoolArray = npt.NDArray[np.bool_]
@@ -358,7 +359,8 @@ class DecopBeyond:
                 }
                 for index, (label, (x, y)) in enumerate(lines.items()):
                     axis.plot([*x, ORDERS * passages], y, color=colour(index), marker=".", label=label)
-                axis.set(xscale="log", ylim=(0.5, 1.01), xlabel="questions about a book", ylabel="ROC area")
+                log_axis(axis, TICKS, list(map(str, TICKS)))
+                axis.set(ylim=(0.5, 1.01), xlabel="questions about a book", ylabel="ROC area")
             legend_below(canvas, canvas.axes[0])
 
         table = block("fewer", rows)
