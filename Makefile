@@ -110,7 +110,7 @@ report: $(READY)  ## tables, figures and a page from all results: make report RE
 reproduce: $(READY)  ## a paper's tables and figures: state, then what can be made here: make reproduce PAPER=prism (ARGS=dry_run=true)
 	$(BIN)/nonmember reproduce $(PAPER) $(ARGS)
 
-decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; half an hour)
+decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; a quarter of an hour)
 	$(BIN)/nonmember data decop --from $(FROM) --to $(DECOP)
 	@set -e; for sweep in decop_replay decop_replay_scores decop_replay_calibrated; do \
 	  NONMEMBER_DECOP_DIR=$(DECOP) $(BIN)/nonmember audit -m --config-name $$sweep $(ARGS); done

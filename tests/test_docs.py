@@ -68,6 +68,13 @@ def test_kept_results_are_small():
     assert sum(path.stat().st_size for path in files) <= 4_500_000
 
 
+def test_labels_of_kept_pictures_can_be_read():
+    """Formulas of ticks, which are never set as formulas."""
+    assert [
+        path.name for path in (ROOT / "docs").rglob("*.svg") if "mathdefault" in path.read_text(encoding="utf-8")
+    ] == []
+
+
 @each_page
 def test_links_lead_somewhere(page):
     for link in LINK.findall(page.read_text(encoding="utf-8")):

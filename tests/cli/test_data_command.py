@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nonmember_papers.decop.workbooks import ANSWERS, ENDING, FOLDER, SCORED, SCORES
+from nonmember_papers.decop.workbooks import ANSWERS, ENDING, FOLDER, SCORES
 
 pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
@@ -36,17 +36,19 @@ def asked(book: str, passages: list[int]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def write(checkout: Path, tables: dict[str, pd.DataFrame]) -> None:
+def write(checkout: Path, tables: dict[str, pd.DataFrame], mean: float = 2.0) -> None:
     root = checkout / FOLDER
     for book, group in BOOKS.items():
         asking, scoring = (root / kind / group for kind in ("DE-COP", "BASELINES"))
         for folder in (asking, scoring):
             folder.mkdir(parents=True, exist_ok=True)
         tables[book].to_excel(asking / f"{book}{ENDING}.xlsx", index=False)
-        scores = {f"{name}_{score}": [1.5, 2.5] for name in SCORED.values() for score in SCORES}
+        scores = {name: [1.5, 2.5] for name in SCORES}
         pd.DataFrame({"Example A": ["x", "y"]} | scores).to_excel(scoring / f"{book}.xlsx", index=False)
     pd.DataFrame({"Book Name": list(BOOKS)}).to_excel(root / "DE-COP" / "2_results_DE-COP.xlsx", index=False)
-    pd.DataFrame({"Example A": list(BOOKS)}).to_excel(root / "BASELINES" / "2_results_baselines.xlsx", index=False)
+    titles = {"Example A": ["Emma", "Old", "New"]}
+    of_books = pd.DataFrame(titles | dict.fromkeys(SCORES, mean))
+    of_books.to_excel(root / "BASELINES" / "2_results_baselines.xlsx", index=False)
 
 
 @pytest.fixture
@@ -75,8 +77,7 @@ def test_workbooks_become_the_tables_that_configs_name(nonmember, tmp_path, tabl
 
     lengths = pd.read_parquet(tmp_path / "to" / "passage_lengths.parquet")
     assert lengths[lengths.book == "New_-_Bob"].iloc[1, 2:].tolist() == [0, len("New_-_Bob 1"), 8, 15, 22]
-    scores = pd.read_parquet(tmp_path / "to" / "passage_scores.parquet")
-    assert scores[scores.book == "Old_-_Ann"].gpt3_min_k_prob.tolist() == [1.5, 2.5]
+    assert pd.read_csv(tmp_path / "to" / "book_scores.csv").GPT3_Zlib.tolist() == [2.0] * 3
     with gzip.open(tmp_path / "to" / "public_domain_passages.jsonl.gz", "rt") as file:
         passages = [json.loads(line) for line in file]
     assert [row["passage"] for row in passages] == [0, 1], "one stands there twice"
@@ -93,6 +94,8 @@ def test_what_is_wrong_with_workbooks_is_told(nonmember, tmp_path, tables):
         return said.err
 
     assert "Give the folder of a clone of https://github.com/LeiLiLab/DE-COP" in error("none")
+    write(tmp_path / "other", tables, mean=2.001)
+    assert "expected the means of the scores of the passages of 'New'" in error("other")
     write(tmp_path / "short", tables | {"New_-_Bob": tables["New_-_Bob"][:30]})
     assert "expected 24 rows a passage" in error("short")
     write(tmp_path / "less", tables | {"New_-_Bob": tables["New_-_Bob"].drop(columns="Mixtral-8x7B")})

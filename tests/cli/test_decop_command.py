@@ -16,9 +16,11 @@ import tiny
 from command_line import write_rows
 from nonmember.methods import Blind
 from nonmember.methods.decop.questions import ORDERS
+from nonmember.reports.core.published import published_tables
 from nonmember.stats.letter_choice import LETTERS
 from nonmember.stats.two_groups import compare_groups
-from nonmember_papers.decop.beyond import answered_by
+from nonmember_papers.decop import PUBLISHED
+from nonmember_papers.decop.beyond import added, answered_by
 
 
 def the_result(outputs: str = "outputs") -> dict:
@@ -154,6 +156,23 @@ def test_the_published_figures_come_out_of_the_recorded_answers():
     for model, name in (("llama2_70b", "LLaMA-2_70B"), ("llama2_7b", "LLaMA-2_7B"), ("chatgpt", "Chat-GPT")):
         found = answered_by(model, answers, None)
         assert found.accuracy_U == pytest.approx(theirs.loc[list(found.books), f"{name}_Acc"], abs=1e-12)
+    means = theirs.groupby("Label").mean()
+    for row, column, printed in published_tables(PUBLISHED)["figure6"].cells():
+        model, when = row.split(", ")
+        name = {"ChatGPT": "Chat-GPT", "LLaMA-2-70B": "LLaMA-2_70B"}[model]
+        name += "_LogitTuningAcc" if when.startswith("after") else "_Acc"
+        assert f"{means.loc[int(column == 'suspect'), name]:.3f}" == f"0{printed[0]}", row
+
+
+@given
+def test_the_authors_calibration_is_found_and_tells_table_12():
+    folder = Path(os.environ["NONMEMBER_DECOP_DIR"])
+    found = added(pd.read_parquet(folder / "answers.parquet"), folder / "book_accuracies.csv")
+    same, calibrated = (
+        found.columns.index(name) for name in ("number of books with the recorded accuracy", "well calibrated")
+    )
+    rows = [[row.cells[index].ours[0].value for index in (same, calibrated)] for row in found.rows]
+    assert rows == [[165, 1.0], [165, 0.0], [15, 0.65]], "published: 1.00 and .65"
 
 
 @given

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from nonmember.stats.letter_choice import Choices
 from nonmember_papers.decop.beyond import (
     NAMES,
     ORDERS,
@@ -16,6 +17,7 @@ from nonmember_papers.decop.beyond import (
     left_out,
     single_books,
     units,
+    with_added,
     with_fewer,
 )
 
@@ -79,6 +81,21 @@ def test_what_length_alone_tells(answers):
     assert (found["original the longest, suspect"], found["original the longest, clean"]) == (0.5, 0.25)
     assert found["ROC area of that share alone"] == 0.75, "of six by six pairs half are ties"
     assert (found["where it is the longest"], found["where it is not"]) == (1, 1)
+
+
+def test_what_was_added_is_judged_by_the_recorded_accuracies():
+    """A suspect and a clean book of two questions each, answered by B until C gets more."""
+    probability_QL = np.array([[0.2, 0.4, 0.3, 0.1]] * 4)
+    choices = Choices(np.array([0, 0, 1, 1]), np.array([2, 1, 2, 2]), np.ones(4, dtype=int), probability_QL)
+    found = with_added(choices, np.array([1.0, 0.0]), np.array([0.5, 0.5]), np.array([0.05, -0.1, 0.0, 0.05]))
+    assert (found["added to B"], found["number of books with the recorded accuracy"]) == (-0.1, 1), "earlier of equals"
+    assert (found["right, suspect"], found["right, clean"], found["well calibrated"]) == (0.5, 0, 1)
+    more = with_added(choices, np.array([1.0, 0.0]), np.array([0.5, 1.0]), np.array([0.0, -0.1, 0.1, 0.0]))
+    assert (more["number of books with the recorded accuracy"], more["right, clean"], more["well calibrated"]) == (
+        2,
+        1,
+        0,
+    )
 
 
 def test_without_the_answers_it_says_how_to_make_them(tmp_path):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import made_up
 import numpy as np
+import pandas as pd
 import pytest
 from reading import block, built, check_written, text
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INVALID, PUBLISHED
 from nonmember.reports.core.published import PAPERS, published_tables
-from nonmember_papers.decop import decop_beside
+from nonmember.reports.render.markdown import cell_text
+from nonmember_papers.decop import FALLEN_NIGHT, POTTER, decop_beside
 
 DASH = formats.DASH
 MICRO = {"target": "target", "sweep": "decop_table3", "p_value": 0.5, "verdict": "inconclusive"}
 LETTERS = "ABCD"
 PROBABILITIES = {
+    "name": ["e", FALLEN_NIGHT],
     "probability": [[0.25] * 4, [0.1, 0.5, 0.2, 0.2]],
     "probability_calibrated": [[0.25] * 4, [0.2, 0.4, 0.2, 0.2]],
 }
@@ -113,24 +118,64 @@ def test_baselines_stand_below(decop_paper):
 
 
 def test_calibration_before_and_after(decop_paper):
-    sections = built(decop_paper, decop(), decop(sweep="decop_replay_calibrated", calibrated=True, shift=0.03))
+    sections = built(
+        decop_paper, decop("llama-2-70b"), decop("llama-2-70b", "decop_replay_calibrated", calibrated=True, shift=0.03)
+    )
     found = block(sections["calibration"], "calibration-recorded")
-    assert [text(found, "LLaMA-2-13B", column) for column in found.columns] == [
+    assert [text(found, "LLaMA-2-70B", column) for column in found.columns] == [
         "0.500 / 0.600",
         "0.290 / 0.300",
         "0.950 / 0.930",
         "0.100",
-        "0.650",
+        "0.650 (.65)",
     ]
     groups, letters, places, one_work = (figure.numbers for figure in sections["calibration"].figures)
-    assert text(groups, "LLaMA-2-13B, before calibration", "suspect works") == "0.500"
-    assert text(groups, "LLaMA-2-13B, after calibration", "clean works") == "0.300"
-    assert text(one_work, "LLaMA-2-13B, before calibration", "B") == "0.500", "of the first clean work by name"
-    assert text(letters, "LLaMA-2-13B, after calibration", "B") == "0.250"
-    assert text(places, "LLaMA-2-13B, before calibration", "B") == "0.600"
-    assert text(block(sections["books"], "books-recorded"), "LLaMA-2-13B", "ROC area").startswith("0.900"), (
+    assert text(groups, "LLaMA-2-70B, before calibration", "suspect") == "0.500 (.563)"
+    assert text(groups, "LLaMA-2-70B, after calibration", "clean") == "0.300 (.353)"
+    assert text(one_work, "LLaMA-2-70B, before calibration", "B") == "0.500", "of the paper's book"
+    assert text(letters, "LLaMA-2-70B, after calibration", "B") == "0.250"
+    assert text(places, "LLaMA-2-70B, before calibration", "B") == "0.600"
+    assert text(block(sections["books"], "books-recorded"), "LLaMA-2-70B", "ROC area").startswith("0.900"), (
         "not calibrated"
     )
+
+
+def test_means_over_models_and_the_swapped_options(decop_paper, tmp_path):
+    """Figure 8 from 33 passages about which the answers are as recorded."""
+    asked = [
+        {"book": book, "query": query, "true_option": right, "claude_2_1": right if number < hits else "B"}
+        for book, query, right, hits in (
+            (POTTER, 0, "A", 14),
+            (POTTER, 14, "C", 31),
+            (POTTER, 1, "A", 0),
+            ("x", 0, "A", 0),
+        )
+        for number in range(33)
+    ]
+    pd.DataFrame(asked).to_parquet(tmp_path / "answers.parquet")
+    five = ("mistral-7b", "mixtral-8x7b", "llama-2-13b", "llama-2-70b", "gpt-3")
+    shifts = (0.0, 0.1, 0.0, 0.1, 0.05)
+    results = [decop(target, shift=shift) for target, shift in zip(five, shifts, strict=True)]
+    results += [decop("claude-2.1"), decop("chatgpt", details={"mean_suspect": 0.7})]
+    for target in five:
+        scores = {
+            name: separated(0.1, 0.0, 0.1) for name in ("lowercase", "zlib") if (name, target) != ("zlib", "gpt-3")
+        }
+        results.append(decop(target, "decop_replay_scores", method="decop_baselines", details={"scores": scores}))
+    sections = built(replace(decop_paper, recorded=str(tmp_path)), *results)
+    means = block(sections["books"], "means-recorded")
+    assert {row.name: cell_text(row.cells[0]) for row in means.rows} == {
+        "Lowercase": "0.900 (.900)",  # of zlib one model is missing
+        "DE-COP": "0.850 (.921)",
+        "DE-COP, right answers in suspect works (table 3)": "0.650 (.7271)",
+    }
+    (swapped,) = [figure.numbers for figure in sections["calibration"].figures if figure.name == "swapped-recorded"]
+    assert [text(swapped, "Claude-2.1", letter) for letter in swapped.columns] == [
+        "0.424 \\[0.255, 0.608\\], 14 of 33",
+        "0.939 \\[0.798, 0.993\\], 31 of 33",
+    ]
+    assert sections["books"].commands
+    assert not sections["papers"].commands, "which recorded answers cannot make"
 
 
 def test_lengths_sizes_and_writers_of_paraphrases(decop_paper):

@@ -1,20 +1,22 @@
-"""What of DE-COP's report is computed: the works of both groups, answers by letter, what a work costs."""
+"""What of DE-COP's report is computed: the works of both groups, means over models, answers by letter."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.methods.decop.questions import ORDERS
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Figure, TableCell
+from nonmember.reports.core.grid import Block, Figure, Numeral, TableCell
 from nonmember.reports.core.numbers import number_in
-from nonmember.reports.core.published import PAPERS, PublishedTable, published_tables
+from nonmember.reports.core.published import PAPERS, PublishedTable, published_number, published_tables
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.facts import with_facts
@@ -27,9 +29,15 @@ from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_be
 from nonmember.results.load import Run
 from nonmember.stats.classification import roc_auc, roc_points, tpr_at_fpr
 from nonmember.stats.letter_choice import LETTERS as LETTERS_OF_OPTIONS
+from nonmember.stats.proportions import exact_interval
 
+PUBLISHED = PAPERS / "decop" / "published.txt"
+SCORES = {"Perplexity": "perplexity", "Zlib": "zlib", "Lowercase": "lowercase", "Min-K%": "mink(0.2)"}
+OF_TABLE3 = "DE-COP, right answers in suspect works (table 3)"
 GROUPS = {"suspect": "suspect", "heldout": "clean"}
 CHANCE = 0.25
+POTTER = "Harry_Potter_and_the_Philosopher's_Stone_-_JK_Rowling"
+FALLEN_NIGHT = "A_Day_of_Fallen_Night_-_Samantha_Shannon"
 
 QUARTILES = ("lowest", "first quarter", "median", "third quarter", "highest")
 RATES = ("suspect works above, 5% of clean ones", "suspect works above, 10%", "ROC area")
@@ -68,7 +76,7 @@ def probe(run: Run) -> str:
 
 def decop_beside() -> PublishedTable:
     """The rows of DE-COP itself in tables 2, 3 and 11: model -> our columns."""
-    known = published_tables(PAPERS / "decop" / "published.txt")
+    known = published_tables(PUBLISHED)
     columns = {
         "right, suspect works": known["table3"],
         "best balanced accuracy": known["table2"],
@@ -85,7 +93,7 @@ def decop_beside() -> PublishedTable:
 
 def of_works(scope: Scope) -> Filled:
     """Every work's share of right answers, and the ROC curve of works, a panel per target."""
-    runs = select(scope.of("books"), method="decop", details__calibration=None)
+    runs = without_calibration(scope)
     names = scope.world.found("target", runs)
     first = {name: of_target[0] for target, name in names.items() if (of_target := select(runs, target=target))}
     found = {name: run for name, run in first.items() if run.get("details.works")}
@@ -116,7 +124,35 @@ def of_works(scope: Scope) -> Filled:
     rates = {name: cells(run, rates_of(shares[name])) for name, run in found.items()}
     accuracies = drawn("accuracies", "Share of right answers, work by work", SORTED, QUARTILES, quartiles, paint_sorted)
     roc = drawn("roc", "Suspect from clean works", CURVE, RATES, rates, paint_roc)
-    return tables(accuracies, roc)
+    return tables(accuracies, roc, means(scope))
+
+
+def means(scope: Scope) -> Block | None:
+    """The last columns of tables 2 and 3: over the paper's models, where all of them have results."""
+    known, name_of = published_tables(PUBLISHED), scope.world.targets
+    asked = {name_of.get(str(run.question.target)): run for run in without_calibration(scope)}
+    scored = {name_of.get(str(run.question.target)): run for run in scope.of("baselines", method="decop_baselines")}
+    few = ("few_resamples", "best_balanced_acc", "mean")
+    of_scores = [(score, scored, ("scores", name, *few)) for score, name in SCORES.items()]
+    rows = {}
+    for row, runs, path in [*of_scores, ("DE-COP", asked, few), (OF_TABLE3, asked, ("mean_suspect",))]:
+        table = known["table3" if row == OF_TABLE3 else "table2"]
+        *models, mean = table.columns
+        found = [runs[model] for model in models if model in runs]
+        values = [value for run in found if (value := number_in(run.statistics.details, *path)) is not None]
+        if len(values) == len(models):
+            value, anchors = float(np.mean(values)), tuple(run.anchor for run in found)
+            ours = Numeral(formats.decimals(value), value, scope.world.name, anchors, note="a mean over models")
+            beside = table.get(row.partition(",")[0], mean) if scope.world.published else ()
+            rows[row] = [TableCell((ours,), tuple(map(published_number, beside)))]
+    notes = [f"Table {key[-1]}: over {', '.join(known[key].columns[:-1])}." for key in ("table2", "table3")]
+    return block_of(
+        scope, "means", "Means over models (tables 2 and 3)", "best balanced accuracy", ["mean"], rows, ["mean"], notes
+    )
+
+
+def without_calibration(scope: Scope) -> list[Run]:
+    return select(scope.of("books"), method="decop", details__calibration=None)
 
 
 def rates_of(groups: Shares) -> list[float]:
@@ -177,32 +213,45 @@ PLACES = replace(
     alt="Share of right answers about clean works where the original stands at A, B, C or D, before and after "
     "calibration where there was one, with a line at a quarter; a panel per target.",
 )
+SWAPPED = replace(
+    PLACES,
+    rows=["target?"],
+    sweep="swapped",
+    cell="{details.each.share} [{details.each.low}, {details.each.high}], {details.each.right:n} of "
+    "{details.each.asked:n}",
+    numbers=["share", "low end", "high end", "right", "passages"],
+    title="Right answers about Harry Potter and the Philosopher’s Stone, options A and C swapped",
+    alt="Share of right answers about the same passages with the original at A, and with it at C in exchange for the "
+    "paraphrase there, with 95% intervals and a line at a quarter.",
+    panels=False,
+)
 OF_ONE_WORK = replace(
     LETTERS,
     sweep="work",
-    title="Probability of the letters, the first clean work by name",
-    alt="Mean probability of the letters A to D over one clean work before and after calibration, with a line at a "
-    "quarter; a panel per target.",
+    title="Probability of the letters, A Day of Fallen Night",
+    alt="Mean probability of the letters A to D over A Day of Fallen Night before and after calibration, with a line "
+    "at a quarter; a panel per target.",
 )
 GROUPS_BEFORE_AND_AFTER = replace(
     LETTERS,
     sweep="groups",
     title="Right answers before and after calibration",
-    labels=("", "right answers"),
+    labels=("works", "right answers"),
+    published=published_tables(PUBLISHED)["figure6"],
     alt="Mean share of right answers of suspect and clean works before and after calibration, with a line at a "
     "quarter; a panel per target.",
 )
 
 
-def by_letter(scope: Scope) -> Filled:
+def by_letter(scope: Scope, recorded: str) -> Filled:
     """What is chosen, and where the original is found, letter by letter; before and after calibration."""
     runs = [run for key in ("calibration", "books") for run in scope.of(key) if run.question.method == "decop"]
     runs = list({run.anchor: run for run in runs}.values())
     found = [*letters(runs, "letters", ("probability", "chosen")), *letters(runs, "places", ("accuracy",))]
-    found += [*by_group(runs), *of_one_work(runs)]
-    parts = replace(scope, runs=tuple(found))
-    parts = replace(parts, sweeps={name: [name] for name in ("letters", "places", "groups", "work")})
-    return tables(*(plot.figure(parts) for plot in (GROUPS_BEFORE_AND_AFTER, LETTERS, PLACES, OF_ONE_WORK)))
+    found += [*by_group(runs), *of_one_work(runs), *swapped(without_calibration(scope), Path(recorded))]
+    plots = (GROUPS_BEFORE_AND_AFTER, LETTERS, PLACES, SWAPPED, OF_ONE_WORK)
+    parts = replace(scope, runs=tuple(found), sweeps={plot.sweep: [plot.sweep] for plot in plots})
+    return tables(*(plot.figure(parts) for plot in plots))
 
 
 def letters(runs: Sequence[Run], key: str, quantities: Sequence[str]) -> Iterator[Run]:
@@ -222,22 +271,43 @@ def by_group(runs: Sequence[Run]) -> Iterator[Run]:
     for run in (run for run in runs if run.get("details.uncalibrated")):
         for when, of in (("before", run.get("details.uncalibrated")), ("after", run.statistics.details)):
             for group, shown in GROUPS.items():
-                data = {"each": f"{shown} works", "when": when}
-                yield with_facts(run, data, {"each": of[f"mean_{group}"]}, sweep="groups")
+                yield with_facts(run, {"each": shown, "when": when}, {"each": of[f"mean_{group}"]}, sweep="groups")
 
 
 def of_one_work(runs: Sequence[Run]) -> Iterator[Run]:
-    """Figure 9, which does not say of which book: of the first clean one, by name."""
-    for run in runs:
-        works = run.get("details.works")["heldout"] if run.get("details.uncalibrated") else {}
-        for when, name in (("before", "probability"), ("after", "probability_calibrated")) if works else ():
-            index = works["name"].index(min(works["name"]))
-            for letter, share in zip(LETTERS_OF_OPTIONS, works[name][index], strict=True):
-                yield with_facts(run, {"each": letter, "when": when}, {"each": share}, sweep="work")
+    """Figure 9: of A Day of Fallen Night, where it is among the clean works that were not calibrated on."""
+    for run in (run for run in runs if run.get("details.uncalibrated")):
+        works = run.get("details.works")["heldout"]
+        for index in (index for index, name in enumerate(works["name"]) if name == FALLEN_NIGHT):
+            for when, name in (("before", "probability"), ("after", "probability_calibrated")):
+                for letter, share in zip(LETTERS_OF_OPTIONS, works[name][index], strict=True):
+                    yield with_facts(run, {"each": letter, "when": when}, {"each": share}, sweep="work")
 
 
+def swapped(runs: Sequence[Run], recorded: Path) -> Iterator[Run]:
+    """Figure 8, where the answers themselves are at hand: Claude 2.1 with the original at A, the paraphrases behind it
+    in their order, and with what stands at A and C exchanged."""
+    path = recorded / "answers.parquet"
+    for run in select(runs, target="claude-2.1", world="recorded") if path.is_file() else ():
+        answers = pd.read_parquet(path, columns=["book", "query", "true_option", "claude_2_1"])
+        for letter, order in (("A", (0, 1, 2, 3)), ("C", (2, 1, 0, 3))):
+            asked = answers[(answers["book"] == POTTER) & (answers["query"] == ORDERS.index(order))]
+            if num := len(asked):
+                right = int((asked["claude_2_1"] == asked["true_option"]).sum())
+                ends = exact_interval(right, num, alpha=0.05)
+                found = {"share": right / num, "low": ends.low, "high": ends.high, "right": right, "asked": num}
+                yield with_facts(run, {"each": letter}, {"each": found}, sweep="swapped")
+
+
+@dataclass(frozen=True, kw_only=True)
 class DecopReport(DeclaredReport):
-    special: ClassVar = {"books": of_works, "calibration": by_letter}
+    """recorded: folder of what `nonmember data decop` writes; figure 8 is left out where it is not there."""
+
+    recorded: str
+
+    @property
+    def special(self) -> Mapping[str, Callable[[Scope], Filled]]:  # type: ignore[override]
+        return {"books": of_works, "calibration": partial(by_letter, recorded=self.recorded)}
 
     @cached_property
     def all_tables(self) -> list[TableSpec]:

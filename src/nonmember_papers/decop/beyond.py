@@ -23,7 +23,7 @@ from nonmember.records import FloatArray
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, Numeral, ReportDocument, Section, TableCell, TableRow
 from nonmember.reports.declared.sections import read_sections
-from nonmember.reports.render.figures import colour, draw, legend_below, panels, size_of_panels
+from nonmember.reports.render.figures import colour, draw, legend_below, log_axis, panels, size_of_panels
 from nonmember.results.load import Run
 from nonmember.runtime.progress import tracked
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
@@ -42,11 +42,19 @@ NAMES = {
     "gpt3": "GPT-3",
 }
 WITH_PROBABILITIES = ("chatgpt", "llama2_7b", "llama2_13b", "llama2_70b", "gpt3")
+# What the authors added to the letters' probabilities, found by search: with it their calibrated accuracies of all
+# books come out. They leave a constant open, here that of a sum of 0: of LLaMA-2-70B with the sign of D turned.
+ADDED = {
+    "ChatGPT": ("chatgpt", "Chat-GPT", (0.17622, -0.08572, -0.0105, -0.08)),
+    "LLaMA-2-70B": ("llama2_70b", "LLaMA-2_70B", (0.1338, -0.26, -0.09, -0.2162)),
+    "LLaMA-2-70B, the sign of D turned": ("llama2_70b", "LLaMA-2_70B", (0.1338, -0.26, -0.09, 0.2162)),
+}
 WORLD = "recorded"
 ABOUT = "What nine models answered DE-COP's authors to 131,880 questions about 165 books, GPT-3 about 69 of them."
 ORDERS, CHANCE = 24, 0.25
 ALL = 99  # more passages than any book has
 NUM_PASSAGES, NUM_ORDERS = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
+TICKS = (30, 100, 300, 800)  # questions about a book
 LEVEL = 0.05
 
 BoolArray = npt.NDArray[np.bool_]
@@ -195,7 +203,6 @@ def calibrated(choices: Choices, label_U: FloatArray, halves: int, rng: np.rando
     the share of its books that are well calibrated also the lowest and the highest."""
     suspect, clean = np.flatnonzero(label_U == 1), np.flatnonzero(label_U == 0)
     mean_UL, before_U = choices.probability_UL(), choices.accuracy_U()
-    low, high = WELL_CALIBRATED
     found = []
     for _ in range(halves):
         half = rng.permutation(clean)
@@ -203,7 +210,6 @@ def calibrated(choices: Choices, label_U: FloatArray, halves: int, rng: np.rando
         offsets_L = 1 / len(LETTERS) - mean_UL[apart].mean(axis=0)
         after_U = choices.calibrated(offsets_L).accuracy_U()
         both, labels = np.concatenate([suspect, rest]), np.repeat([1, 0], [len(suspect), len(rest)])
-        mean_L = mean_UL[rest] + offsets_L
         found.append(
             {
                 "ROC area": roc_auc(before_U[both], labels),
@@ -212,12 +218,30 @@ def calibrated(choices: Choices, label_U: FloatArray, halves: int, rng: np.rando
                 "calibrated, suspect": after_U[suspect].mean(),
                 "right, clean": before_U[rest].mean(),
                 "calibrated, clean": after_U[rest].mean(),
-                "well calibrated": ((mean_L >= low) & (mean_L <= high)).all(axis=1).mean(),
+                "well calibrated": well_calibrated(mean_UL[rest] + offsets_L),
             }
         )
     table = pd.DataFrame(found)
     share = table["well calibrated"]
     return {**table.median(), "lowest": share.min(), "highest": share.max()}
+
+
+def well_calibrated(mean_UL: FloatArray) -> float:
+    low, high = WELL_CALIBRATED
+    return float(((mean_UL >= low) & (mean_UL <= high)).all(axis=1).mean())
+
+
+def with_added(choices: Choices, label_U: FloatArray, recorded_U: FloatArray, added_L: FloatArray) -> Values:
+    """Of letters' probabilities to which this was added; recorded_U: the authors' calibrated accuracies."""
+    after = choices.calibrated(added_L)
+    values_U, is_clean_U = after.accuracy_U(), label_U == 0
+    return {
+        **{f"added to {letter}": value for letter, value in zip(LETTERS, added_L, strict=True)},
+        "number of books with the recorded accuracy": np.isclose(values_U, recorded_U, rtol=0, atol=1e-9).sum(),
+        "right, suspect": values_U[~is_clean_U].mean(),
+        "right, clean": values_U[is_clean_U].mean(),
+        "well calibrated": well_calibrated(after.probability_UL()[is_clean_U]),
+    }
 
 
 # ------------------------------------------------------------------------------------------------- what is read
@@ -297,7 +321,7 @@ class DecopBeyond:
             "units": ((self._table("units", found, units),), ()),
             "fewer": self._fewer(found),
             "length": ((self._table("length", found, by_length),) if lengths is not None else (), ()),
-            "calibration": ((self._calibration(answers),), ()),
+            "calibration": ((self._calibration(answers), added(answers, path.with_name("book_accuracies.csv"))), ()),
             "rules": ((self._table("rules", found, left_out),), ()),
             "one_book": ((self._table("one_book", found, single_books),), ()),
         }
@@ -335,7 +359,8 @@ class DecopBeyond:
                 }
                 for index, (label, (x, y)) in enumerate(lines.items()):
                     axis.plot([*x, ORDERS * passages], y, color=colour(index), marker=".", label=label)
-                axis.set(xscale="log", ylim=(0.5, 1.01), xlabel="questions about a book", ylabel="ROC area")
+                log_axis(axis, TICKS, list(map(str, TICKS)))
+                axis.set(ylim=(0.5, 1.01), xlabel="questions about a book", ylabel="ROC area")
             legend_below(canvas, canvas.axes[0])
 
         table = block("fewer", rows)
@@ -351,13 +376,24 @@ class DecopBeyond:
         return block("calibration", rows)
 
 
+def added(answers: pd.DataFrame, path: Path) -> Block:
+    """path: of the authors' accuracies."""
+    theirs = pd.read_csv(path).set_index("Book Name")
+    rows = {}
+    for name, (model, column, offsets) in ADDED.items():
+        books = list(dict.fromkeys(answers.loc[answers[model].notna(), "book"]))
+        recorded_U = theirs.loc[books, f"{column}_LogitTuningAcc"].to_numpy()
+        rows[name] = with_added(*choices_of(model, answers), recorded_U, np.array(offsets))
+    return block("added", rows, "What the authors added to the letters’ probabilities")
+
+
 FEWER = (
     "ROC area of books against the number of questions about a book, once with all orders of fewer passages and once "
     "with fewer orders of all passages; a panel per model."
 )
 
 
-def block(key: str, rows: Mapping[str, Values]) -> Block:
+def block(key: str, rows: Mapping[str, Values], title: str = "Recorded answers") -> Block:
     def cell(column: str, value: float) -> TableCell:
         text = (
             (formats.p_value(value) if value else "< 1e-300") if column.startswith("p, ") else formats.decimals(value)
@@ -366,4 +402,4 @@ def block(key: str, rows: Mapping[str, Values]) -> Block:
 
     made = (TableRow(name, tuple(cell(*item) for item in values.items())) for name, values in rows.items())
     columns = tuple(next(iter(rows.values())))
-    return Block(f"{key}-{WORLD}", WORLD, "Recorded answers", "model", columns, tuple(made), ("number",))
+    return Block(f"{key}-{WORLD}", WORLD, title, "model", columns, tuple(made), ("number",))

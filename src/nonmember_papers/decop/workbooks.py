@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
 
+import numpy as np
 import pandas as pd
 
 from nonmember.runtime.progress import tracked
@@ -36,8 +37,11 @@ ANSWERS = {
     "gpt3": ("GPT3_Max_Label_NoDebias", "GPT3_{}_Probability"),
 }
 OF_SOME_BOOKS = {"gpt3"}  # the others answered about all
-SCORED = {"gpt3": "GPT3", "llama2_13b": "LLaMA2-13B", "llama2_70b": "LLaMA2-70B"}
-SCORES = ("Perplexity", "Zlib", "Lowercase", "Min_k_Prob")
+SCORES = [  # that were kept passage by passage
+    f"{model}_{score}"
+    for model in ("GPT3", "LLaMA2-13B", "LLaMA2-70B")
+    for score in ("Perplexity", "Zlib", "Lowercase", "Min_k_Prob")
+]
 TEXTS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 PUBLIC_DOMAIN = (
     "A_Tale_of_Two_Cities_-_Charles_Dickens",
@@ -68,13 +72,13 @@ def convert(checkout: Path, to: Path) -> list[Path]:
 
     Returns:
         answers.parquet: of each question its book, passage, query (the order), label (1: suspect), true_option, and of
-        each model its letter and, where they were kept, the probabilities of the four. passage_scores.parquet: of each
-        passage the four scores of three models. passage_lengths.parquet: characters of each passage and its
-        paraphrases. book_scores.csv, book_accuracies.csv: the authors' own, per book.
-        public_domain_passages.jsonl.gz: the passages of old books, with paraphrases.
+        each model its letter and, where they were kept, the probabilities of the four. passage_lengths.parquet:
+        characters of each passage and its paraphrases. book_scores.csv, book_accuracies.csv: the authors' own, per
+        book. public_domain_passages.jsonl.gz: the passages of old books, with paraphrases.
 
     Raises:
-        ValueError: Where a workbook or one of its columns is not there, or rows are not 24 a passage.
+        ValueError: Where a workbook or one of its columns is not there, rows are not 24 a passage, or a book's score is
+            not the mean of its passages' scores, which were kept of three models.
     """
     asked, scored = checkout / FOLDER / "DE-COP", checkout / FOLDER / "BASELINES"
     answers, lengths, public = [], [], []
@@ -85,19 +89,32 @@ def convert(checkout: Path, to: Path) -> list[Path]:
         lengths.append(_placed(texts.map(len), book, label))
         if book in PUBLIC_DOMAIN:
             public.append(_placed(texts.drop_duplicates("original"), book, label))  # three passages stand there twice
-    scores = [
-        _placed(_scores(_read(path), path), book, label)
-        for path, book, label in tracked(list(_books(scored)), "reading scores", "books")
-    ]
+    means = {
+        _title_and_author(book)[0]: _columns(_read(path), SCORES, path).mean()
+        for path, book, _ in tracked(list(_books(scored)), "reading scores", "books")
+    }
+    paths = {"scores": scored / "2_results_baselines.xlsx", "accuracies": asked / "2_results_DE-COP.xlsx"}
+    of_books = {name: _read(path) for name, path in paths.items()}
+    _check_means(means, of_books["scores"], paths["scores"])
     to.mkdir(parents=True, exist_ok=True)
-    tables = {"answers": answers, "passage_scores": scores, "passage_lengths": lengths}
-    for name, parts in tables.items():
+    for name, parts in {"answers": answers, "passage_lengths": lengths}.items():
         pd.concat(parts, ignore_index=True).to_parquet(to / f"{name}.parquet", index=False)
-    for name, path in (("scores", scored / "2_results_baselines"), ("accuracies", asked / "2_results_DE-COP")):
-        _read(path.with_suffix(".xlsx")).to_csv(to / f"book_{name}.csv", index=False)
+    for name, table in of_books.items():
+        table.to_csv(to / f"book_{name}.csv", index=False)
     with gzip.open(to / "public_domain_passages.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in _rows(public))
     return sorted(to.iterdir())
+
+
+def _check_means(means: Mapping[str, pd.Series], of_books: pd.DataFrame, path: Path) -> None:
+    """means: title of a book -> its passages' mean scores."""
+    theirs = _columns(of_books, ["Example A", *SCORES], path).set_index("Example A")
+    for title, mean in means.items():
+        if title not in theirs.index or not np.allclose(theirs.loc[title], mean, rtol=1e-6):
+            raise ValueError(
+                f"{path}: expected the means of the scores of the passages of {title!r}, and they are not there. Clone "
+                "the repository again."
+            )
 
 
 def _books(folder: Path, ending: str = "") -> Iterator[tuple[Path, str, int]]:
@@ -160,11 +177,6 @@ def _texts(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(TEXTS)).astype(str)
 
 
-def _scores(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    names = {f"{theirs}_{score}": f"{ours}_{score.lower()}" for ours, theirs in SCORED.items() for score in SCORES}
-    return _columns(table, list(names), path).rename(columns=names).astype("float32")
-
-
 def _placed(table: pd.DataFrame, book: str, label: int, rows_a_passage: int = 1) -> pd.DataFrame:
     """With book, number of the passage, of the question where there are several, and label in front."""
     numbers = pd.RangeIndex(len(table)).to_numpy()
@@ -177,10 +189,15 @@ def _placed(table: pd.DataFrame, book: str, label: int, rows_a_passage: int = 1)
     return table
 
 
+def _title_and_author(book: str) -> tuple[str, str]:
+    title, _, author = (part.replace("_", " ") for part in book.partition("_-_"))
+    return title, author
+
+
 def _rows(public: Iterable[pd.DataFrame]) -> Iterator[dict[str, object]]:
     for table in public:
         for row in table.to_dict("records"):
-            title, _, author = (part.replace("_", " ") for part in str(row["book"]).partition("_-_"))
+            title, author = _title_and_author(str(row["book"]))
             yield {
                 "book": row["book"],
                 "title": title,

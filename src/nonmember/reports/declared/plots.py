@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core.grid import Figure
+from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.tables import Names, TableSpec
 from nonmember.reports.render.blocks import of_figure
@@ -75,6 +76,7 @@ class Plot:
     level: float = 0
     is_category: bool = False
     of_numbers: str = ""
+    published: PublishedTable | None = None
 
     def __post_init__(self) -> None:
         if self.marks not in (LINES, BARS):
@@ -95,6 +97,7 @@ class Plot:
             each=self.each,
             names=self.names,
             is_family=False,
+            published=self.published,
         )
 
     def figure(self, scope: Scope) -> Figure | None:
