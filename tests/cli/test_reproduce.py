@@ -79,6 +79,16 @@ def test_results_of_other_settings_are_none_of_the_sweep(nonmember, started, tmp
     assert "1 of 2  missing: can be made here" in line
 
 
+def test_of_sweeps_that_fill_the_same_table_the_made_one_counts(nonmember, started, monkeypatch, tmp_path):
+    monkeypatch.setattr(check, "cells_checked", lambda *_, few: [CheckedCell("", "", CELLS["order_shards"][0])])
+    for seed in (1, 2):
+        lay_down(tmp_path / f"audits/decop_replay/{seed}", f"seed={seed}")
+    rows = dict(line.split(maxsplit=1) for line in nonmember("reproduce", "decop", "dry_run=true").out.splitlines())
+    assert rows["decop_replay"] == "2 of 2  made"
+    assert rows["decop_books"].startswith("0 of 2  missing: "), "nothing else fills the baselines' table"
+    assert "decop_sizes" not in rows
+
+
 def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started):
     said = nonmember("reproduce", "order", "logger=none")
     assert said.status == 1, "that of the report"

@@ -94,36 +94,47 @@ def _command(*arguments: str) -> int:
     return subprocess.run([sys.executable, "-m", "nonmember.cli", *arguments], check=False, env=environment).returncode
 
 
-def _titles(paper: Report) -> dict[str, list[str]]:
-    """Sweep -> titles of the tables that it fills: of each table the first sweep that does. A report about no method
-    has none."""
-    titles: dict[str, list[str]] = {}
+def _titles(paper: Report) -> dict[tuple[str, ...], list[str]]:
+    """Sweeps any of which fills the same tables, best first -> the tables' titles. Without methods there are none."""
+    titles: dict[tuple[str, ...], list[str]] = {}
     if paper.methods:
         for part in paper.all_parts():
             for key in part.made_by:
-                titles.setdefault(paper.sweeps[key][0], []).append(part.title)
-        for sweep in (names[0] for names in paper.sweeps.values() if names):
-            titles.setdefault(sweep, [])
+                titles.setdefault(tuple(paper.sweeps[key]), []).append(part.title)
+        titles = {tuple(names): [] for names in paper.sweeps.values() if names} | titles
     return titles
 
 
-def _shown(titles: Mapping[str, Sequence[str]], overrides: Sequence[str], audits: Path) -> Iterator[State]:
-    """A line for each sweep as soon as it is known, with what it is for below."""
+def _shown(titles: Mapping[tuple[str, ...], Sequence[str]], overrides: Sequence[str], audits: Path) -> Iterator[State]:
+    """A line for each sweep as soon as it is known, with what it is for below. Of those that fill the same tables it is
+    the first that is made, else the first."""
     from nonmember.config.roots import register
     from nonmember.feasibility.memory import Machine
     from nonmember.results.result import RESULT
 
     register()
     quieten()
-    machine, width = Machine.here(), max(map(len, titles))
-    with_results = sum(any((audits / name).rglob(RESULT)) for name in titles)
-    sys.stdout.write(f"{len(titles)} sweeps, {with_results} of them with results in {visible(audits)}. Each in turn:\n")
-    for name in titles:
+    machine, named = Machine.here(), dict.fromkeys(name for names in titles for name in names)
+    with_results = [name for name in named if any((audits / name).rglob(RESULT))]
+    sys.stdout.write(f"{len(with_results)} of the sweeps have results in {visible(audits)}. Each in turn:\n")
+    states: dict[str, State] = {}
+
+    def state_of(name: str) -> State:
+        if name not in states:
+            states[name] = _state(name, overrides, audits, machine)
+        return states[name]
+
+    shown: dict[str, list[str]] = {}
+    for names, tables in titles.items():
+        made = (name for name in names if name in with_results and state_of(name).is_made)
+        shown.setdefault(next(made, names[0]), []).extend(tables)
+    width = max(map(len, shown))
+    for name, tables in shown.items():
         sys.stdout.write(f"{name:{width}}  ")
         sys.stdout.flush()  # looking at it takes a second or more
-        state = _state(name, overrides, audits, machine)
+        state = state_of(name)
         count = f"{state.num_made} of {state.num_cells or '?'}"
-        lines = [f"{count:>9}  {state.described}", *(f"{'':{width}}  {title}" for title in titles[name])]
+        lines = [f"{count:>9}  {state.described}", *(f"{'':{width}}  {title}" for title in tables)]
         sys.stdout.write(visible("\n".join(lines), "\n") + "\n")
         yield state
 
