@@ -83,7 +83,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
 
 
 def _overrides(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
-    chosen = [contestant.variant] if contestant is not None and contestant.variant else []
+    chosen = contestant.variant.split() if contestant is not None else []
     return [*chosen, *settings_as_overrides(given)]
 
 
