@@ -16,8 +16,8 @@ import pytest
 import nonmember as nm
 from nonmember.advice import Situation, advise
 from nonmember.advice.contestants import CONTESTANTS
-from nonmember.advice.lookup import about_texts, offered, past_audits
 from nonmember.advice.measured import FILE, VERSION, all_measured, measured
+from nonmember.advice.situation import about_texts, offered, past_audits
 from nonmember.api.advising import advise as looked_up
 from nonmember.cli.advise import arguments
 from nonmember.config.build import build

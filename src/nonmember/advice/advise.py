@@ -9,21 +9,13 @@ from typing import Any, get_args
 
 from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
 from nonmember.advice.measured import MeasuredPower, Says, measured
-from nonmember.advice.situation import Heldout, Offered, Situation
+from nonmember.advice.situation import Heldout, Offered, Past, Situation
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS
 
 OF_A_SIBLING = ("prism",)  # have no power where the target's own base is the reference (docs/methods/prism.md)
 READINGS = 4  # at most, by which methods that find membership are ranked
 WORTH = 0.1  # by how much more one further thing must conclude to be named
-
-
-@dataclass(frozen=True)
-class Past:
-    """seconds: median wall time of `number` audits by a method, with what the store already had."""
-
-    seconds: float
-    number: int
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from omegaconf import DictConfig
 
 from nonmember.advice import advise
 from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Contestant, Cost
-from nonmember.advice.lookup import about_texts, offered
-from nonmember.advice.situation import Situation
+from nonmember.advice.situation import Situation, about_texts, offered
 from nonmember.artifacts import Builder
 from nonmember.audits.joined import JoinedPart
 from nonmember.config.given import given
