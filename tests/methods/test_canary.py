@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 import stat
 from base64 import b64decode
@@ -16,6 +17,8 @@ import pytest
 import nonmember as nm
 import tiny
 from command_line import only, rows_of, write_rows
+from nonmember.config.build import build
+from nonmember.config.compose import composed
 from nonmember.corpora import Canaries
 from nonmember.evidence import canaries as planting
 from nonmember.methods import CanaryTest, Roles, ScoredDocuments
@@ -244,6 +247,28 @@ def test_the_page_from_planting_to_finding(nonmember):
     p_values = {item["question"]["target"]: item["statistics"]["p_value"] for item in results}
     assert len(p_values) == 2
     assert p_values.pop("reader") < 1e-4 < min(p_values.values())
+
+
+@pytest.mark.slow
+def test_the_study_runs_by_its_smallest_design(tmp_path):
+    study = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks/canaries.py"))
+    world = "world=micro model@target=micro_target_general world.num_general.pretraining=300 world.suspects=[scipy]"
+    kinds, null = (("random", 6), ("sampled", 6)), (5, 2, 4, 6)
+    small = study["Design"](
+        f"{world} world.library.source.packages=[scipy]", 150, kinds, (1, 4), 2, variants=4, seeds=(21,), null=null
+    )
+    found = study["measure"](tmp_path, small)
+    assert [(row["kind"], row["copies"], len(row["ranks"])) for row in found["found"]] == [
+        (kind, copies, 2) for kind, _ in kinds for copies in (1, 4)
+    ]
+    assert {name: len(item["p_values"]) for name, item in found["null"].items()} == {
+        "unread": 5,
+        "read other canaries": 5,
+    }
+    study["draw"](found, small, tmp_path / "canaries.svg")
+    for design in study["DESIGNS"].values():
+        with composed("audit", [*design.world.split(), f"world.num_general.continuation={design.documents}"]) as made:
+            assert build(made[0].target).label.endswith("general")
 
 
 @pytest.mark.slow
