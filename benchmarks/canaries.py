@@ -8,7 +8,8 @@ null: p of sets of canaries that a model did not read, 200 under each of the two
 found: ranks and shift of the published variants by kind, length and copies.
 removed: what exact deduplication of lines, near-duplicate removal of documents and a perplexity filter take away.
 
-Then draws docs/studies/canaries.svg. With `--draw` only that.
+Then draws docs/studies/canaries.svg. With `--draw` only that. With `--world smollm` a small design on SmolLM2 (the
+work of reading some 300,000 tokens, an estimated half hour to an hour of a core), whose figure is FOLDER/canaries.svg.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import argparse
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,38 @@ from nonmember.stats.canaries import rank_sum_cdf, rank_sum_test
 from nonmember.training import Trained
 
 FIGURE = Path(__file__).parents[1] / "docs" / "studies" / "canaries.svg"
-COPIES = (1, 2, 4, 8, 16)
-KINDS = (("random", 6), ("random", 12), ("random", 24), ("sampled", 12))  # with words or tokens
-CANARIES, VARIANTS = 16, 50  # of each condition and training
-SEEDS = (21, 22)  # of trainings, each with canaries of its own
-NULLS, NULL_CANARIES, NULL_VARIANTS, NULL_LENGTH = 200, 3, 20, 8
 DRAWS = 2000  # of 10 canaries with replacement, to see how often they are found
-WORLD = ["world=micro", "model@target=micro_target_general", "trainer=cpu"]
-SIZES = ["world.num_general.pretraining=3000", "world.num_general.continuation=1500"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Of the study. Those of another world, and of tests, are smaller."""
+
+    world: str = "world=micro model@target=micro_target_general world.num_general.pretraining=3000"
+    documents: int = 1500  # of the continuation
+    kinds: Sequence[tuple[str, int]] = (
+        ("random", 6),
+        ("random", 12),
+        ("random", 24),
+        ("sampled", 12),
+    )  # words or tokens
+    copies: Sequence[int] = (1, 2, 4, 8, 16)
+    canaries: int = 16  # of each condition and training
+    variants: int = 50
+    seeds: Sequence[int] = (21, 22)  # of trainings, each with canaries of its own
+    null: tuple[int, int, int, int] = (200, 3, 20, 8)  # sets that no model reads, their canaries, variants and words
+
+    def conditions(self) -> Iterator[tuple[str, int, int, str]]:
+        for kind, length in self.kinds:
+            for copies in self.copies:
+                yield kind, length, copies, f"{kind}-{length}-{copies}"
+
+
+SMOLLM = "world=smollm model@target=smollm_general target.training.optimization.batch_size=4"
+DESIGNS = {
+    "micro": Design(),
+    "smollm": Design(SMOLLM, 200, Design.kinds[:3], canaries=8, variants=15, seeds=(21,), null=(200, 2, 8, 6)),
+}
 
 
 def key_of(*names: object) -> bytes:
@@ -57,8 +82,8 @@ def key_of(*names: object) -> bytes:
 class Study:
     """Models, documents and where things are kept."""
 
-    def __init__(self, folder: Path, config: Any):
-        self.folder = folder
+    def __init__(self, folder: Path, config: Any, design: Design):
+        self.folder, self.design = folder, design
         self.target: Trained = build(config.target)
         self.base = self.target.base
         self.builder = builder_of(config)
@@ -81,17 +106,11 @@ class Study:
         return Scored("target", self.base, corpus, Loss(), 256).measure(self.builder).values.values
 
 
-def conditions() -> Iterator[tuple[str, int, int, str]]:
-    for kind, length in KINDS:
-        for copies in COPIES:
-            yield kind, length, copies, f"{kind}-{length}-{copies}"
-
-
 def plant(study: Study, seed: int) -> Corpus:
     """The documents with the canaries of all conditions in them, for one training."""
-    documents = study.documents
-    for kind, length, copies, name in conditions():
-        key, size = key_of(name, seed), {"canaries": CANARIES, "variants": VARIANTS, "length": length}
+    documents, design = study.documents, study.design
+    for kind, length, copies, name in design.conditions():
+        key, size = key_of(name, seed), {"canaries": design.canaries, "variants": design.variants, "length": length}
         if kind == "random":
             variants = planting.random_variants(study.documents, key, **size)
         else:
@@ -108,10 +127,10 @@ def plant(study: Study, seed: int) -> Corpus:
 def null(study: Study, models: dict[str, Any]) -> dict[str, Any]:
     """p of sets of canaries that no model read."""
     folder, key = study.folder / "null", key_of("null")
+    num_sets, number, num_variants, length = study.design.null
     if not folder.exists():
-        variants = planting.random_variants(
-            study.documents, key, canaries=NULLS * NULL_CANARIES, variants=NULL_VARIANTS, length=NULL_LENGTH
-        )
+        size = {"canaries": num_sets * number, "variants": num_variants, "length": length}
+        variants = planting.random_variants(study.documents, key, **size)
         planting.write(folder, *planting.plant(study.documents, variants, key, kind="random", copies=1))
     found: dict[str, Any] = {}
     rng = np.random.default_rng(1)
@@ -120,7 +139,7 @@ def null(study: Study, models: dict[str, Any]) -> dict[str, Any]:
         names = list(published)
         tests = [
             rank_sum_test([published[item][0] for item in chosen], [private[item] for item in chosen])
-            for chosen in (names[start : start + NULL_CANARIES] for start in range(0, len(names), NULL_CANARIES))
+            for chosen in (names[start : start + number] for start in range(0, len(names), number))
         ]
         # A sum of ranks takes few values; between two of them p is drawn.
         drawn = [rng.uniform(rank_sum_cdf(sum(item.ranks) - 1, item.num_variants), item.p_value) for item in tests]
@@ -133,7 +152,7 @@ def null(study: Study, models: dict[str, Any]) -> dict[str, Any]:
             },
             "single_ks_p": float(
                 stats.chisquare(
-                    np.bincount((np.array(single) * NULL_VARIANTS).round().astype(int) - 1, minlength=NULL_VARIANTS)
+                    np.bincount((np.array(single) * num_variants).round().astype(int) - 1, minlength=num_variants)
                 ).pvalue
             ),
         }
@@ -143,8 +162,12 @@ def null(study: Study, models: dict[str, Any]) -> dict[str, Any]:
 def found(study: Study, models: dict[int, Any]) -> list[dict[str, Any]]:
     """By condition, what the test finds."""
     rows = []
-    rng = np.random.default_rng(2)
-    for kind, length, copies, name in conditions():
+    rng, num_variants = np.random.default_rng(2), study.design.variants
+    limit = max(
+        (total for total in range(10, 10 * num_variants + 1) if rank_sum_cdf(total, [num_variants] * 10) < 0.05),
+        default=0,
+    )
+    for kind, length, copies, name in study.design.conditions():
         own: list[float] = []
         others: list[list[float]] = []
         for seed, model in models.items():
@@ -155,10 +178,7 @@ def found(study: Study, models: dict[int, Any]) -> list[dict[str, Any]]:
         test = rank_sum_test(own, others)
         ranks = np.array(test.ranks)
         sums = np.array([ranks[rng.integers(len(ranks), size=10)].sum() for _ in range(DRAWS)])
-        limit = max(
-            (total for total in range(10, 10 * VARIANTS + 1) if rank_sum_cdf(total, [VARIANTS] * 10) < 0.05), default=0
-        )
-        hits = int((ranks <= 0.05 * VARIANTS).sum())
+        hits = int((ranks <= 0.05 * num_variants).sum())
         low, high = (getattr(exact_interval(hits, len(ranks), 0.05), end) for end in ("low", "high"))
         rows.append(
             {
@@ -190,8 +210,9 @@ def removed(study: Study, planted: Corpus) -> dict[str, Any]:
     whole = study.texts([item.text for item in planted.documents])
     bounds = {share: float(np.quantile(natural, share)) for share in (0.01, 0.05, 0.1)}
     by_kind: dict[str, Any] = {}
-    for kind, length, copies, name in conditions():
-        rows_of = json.loads((study.folder / str(SEEDS[0]) / name / planting.PRIVATE).read_text())["canaries"]
+    folder = study.folder / str(study.design.seeds[0])
+    for kind, length, copies, name in study.design.conditions():
+        rows_of = json.loads((folder / name / planting.PRIVATE).read_text())["canaries"]
         texts = [item["variants"][item["published"]] for item in rows_of]
         of = by_kind.setdefault(f"{kind}-{length}", {"copies": 0, "distinct_lines": 0, "texts": []})
         of["copies"] += sum(lines[text] for text in texts)
@@ -209,25 +230,26 @@ def removed(study: Study, planted: Corpus) -> dict[str, Any]:
     }
 
 
-def measure(folder: Path) -> dict[str, Any]:
-    with composed("audit", [*WORLD, *SIZES, f"outputs='{folder}'"]) as (config, _):
-        study = Study(folder, config)
+def measure(folder: Path, design: Design) -> dict[str, Any]:
+    size = f"world.num_general.continuation={design.documents}"
+    with composed("audit", [*design.world.split(), size, "trainer=cpu", f"outputs='{folder}'"]) as (config, _):
+        study, first = Study(folder, config, design), design.seeds[0]
         study.builder.get(study.base)
         models, texts = {}, {}
-        for seed in SEEDS:
+        for seed in design.seeds:
             texts[seed] = plant(study, seed)
-            last = study.folder / str(seed) / list(conditions())[-1][-1] / planting.DOCUMENTS
+            last = study.folder / str(seed) / list(design.conditions())[-1][-1] / planting.DOCUMENTS
             corpus = Jsonl(str(last), "id", "text", domain="planted")
             models[seed] = replace(study.target, corpus=corpus, seed=seed, label=f"planted-{seed}")
             study.builder.get(models[seed])
         result: dict[str, Any] = {"found": found(study, models)}
-        result["removed"] = removed(study, texts[SEEDS[0]])
-        result["null"] = null(study, {"unread": study.base, "read other canaries": models[SEEDS[0]]})
+        result["removed"] = removed(study, texts[first])
+        result["null"] = null(study, {"unread": study.base, "read other canaries": models[first]})
     (folder / "canaries.json").write_text(json.dumps(result, indent=1) + "\n")
     return result
 
 
-def draw(result: dict[str, Any]) -> None:
+def draw(result: dict[str, Any], design: Design, file: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
@@ -239,25 +261,27 @@ def draw(result: dict[str, Any]) -> None:
         left.ecdf(item["p_values"], label=f"model: {name}")
     left.plot([0, 1], [0, 1], color="#999999", lw=0.8)
     left.set(xlabel="p of canaries that were not read", ylabel="share of sets", xlim=(0, 1), ylim=(0, 1))
-    for (kind, length), colour in zip(KINDS, ("#56b4e9", "#0072b2", "#000000", "#d55e00"), strict=True):
+    for (kind, length), colour in zip(design.kinds, ("#56b4e9", "#0072b2", "#000000", "#d55e00"), strict=False):
         rows = [row for row in result["found"] if (row["kind"], row["length"]) == (kind, length)]
         unit = "words" if kind == "random" else "tokens"
-        right.plot(COPIES, [row["ten"] for row in rows], "o-", color=colour, label=f"{kind}, {length} {unit}")
+        right.plot(design.copies, [row["ten"] for row in rows], "o-", color=colour, label=f"{kind}, {length} {unit}")
     right.axhline(0.05, color="#999999", lw=0.8)
     right.set_xscale("log", base=2)
-    right.set_xticks(COPIES, [str(item) for item in COPIES])
+    right.set_xticks(design.copies, [str(item) for item in design.copies])
     right.set(xlabel="copies of each canary", ylabel="power of 10 canaries, p < .05", ylim=(0, 1.04))
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(FIGURE, metadata={"Date": None})
+    figure.savefig(file, metadata={"Date": None})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--draw", action="store_true", help="only draw what was measured")
+    parser.add_argument("--world", choices=DESIGNS, default="micro")
     options = parser.parse_args()
-    folder = options.folder.absolute()
+    folder, design = options.folder.absolute(), DESIGNS[options.world]
     folder.mkdir(parents=True, exist_ok=True)
-    draw(json.loads((folder / "canaries.json").read_text()) if options.draw else measure(folder))
+    result = json.loads((folder / "canaries.json").read_text()) if options.draw else measure(folder, design)
+    draw(result, design, FIGURE if options.world == "micro" else folder / "canaries.svg")

@@ -1,7 +1,7 @@
 """Collects what the kept reports measured of each method, for `nonmember advise`.
 
-Run from the top of the repository: `python docs/measured_powers.py`. It reads docs/results and nothing else, and
-writes src/nonmember/advice/measured.json, which ships with the package.
+Run from the top of the repository: `python docs/measured_powers.py`. It reads docs/results and the study of canaries,
+and writes src/nonmember/advice/measured.json, which ships with the package.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nonmember.stats.canaries import rank_sum_cdf
+
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "src" / "nonmember" / "advice" / "measured.json"
-VERSION = 1  # raise it when the meaning of a field changes
+VERSION = 2  # raise it when the meaning of a field changes
 ARENA, DOSE, CALIBRATION, ORDER = (
     "docs/results/arena/report.md",
     "docs/results/dose/report.md",
@@ -26,6 +28,8 @@ ARENA, DOSE, CALIBRATION, ORDER = (
 COUNT = re.compile(r"(\d+)†? of (\d+)(?: \\\[([\d.]+)%, ([\d.]+)%\\\])?")
 SIZES = (50, 150, 500)
 DEFAULT = "docs/results/default_score/report.md"
+CANARIES = "docs/studies/canaries.json"
+CONDITION, VARIANTS, CANARIES_OF_A_SET = ("random", 12), 50, 8  # of that study
 READINGS = {"nothing": 0, "1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
 MICRO = "models of about a million parameters, docstrings of libraries"
 MADE = {
@@ -35,6 +39,8 @@ MADE = {
     "sizes": f"the arena by number of documents: sets of {{}} texts, {MICRO}",
     "calibration": f"study of calibrated clearance, reported half: sets of 100 texts (power also of 500), {MICRO}",
     "default": f"choice of the default score, reported sets: {{}} texts of four kinds, {MICRO} and Pile text",
+    "canaries": "study of canaries: {0} canaries of 12 random words and 50 variants (unread: 3 of 8 words and 20 "
+    "variants), models of .7 million parameters, docstrings of libraries",
     "order": f"order test in the micro world: files of at most 300 lines of 20 words, 50 orders, {MICRO}",
 }
 
@@ -62,7 +68,7 @@ def _leading(lines: list[str]) -> Iterator[str]:
 
 
 def cell(
-    method: str, setting: str, says: str, dose: int, text: str, made: str, where: str, documents: int = 100
+    method: str, setting: str, says: str, dose: int, text: str, made: str, where: str, documents: int | None = 100
 ) -> Iterator[dict[str, Any]]:
     """A measured share, where the cell of the report has one."""
     if match := COUNT.match(text):
@@ -77,7 +83,7 @@ def cell(
             "low": round(float(low) / 100, 4) if low else None,
             "high": round(float(high) / 100, 4) if high else None,
             "num_documents": documents,
-            "study": MADE[made].format(documents),
+            "study": MADE[made].format(documents or CANARIES_OF_A_SET),
             "cell": where,
         }
 
@@ -113,31 +119,27 @@ def collected() -> Iterator[dict[str, Any]]:
             yield from cell(method, setting, "non_membership", dose, cleared[reading][column], "calibration", where)
 
     verdicts = table(ARENA, "Verdicts by what was read", "LLM-DI: read")
-    rows = {
-        ("llm_di", ""): "LLM-DI",
-        ("difference_in_differences", "minkpp(0.2)"): "difference in differences, Min-K%++",
-        ("difference_in_differences", "loss"): "difference in differences, loss",
-    }
-    for (method, setting), name in rows.items():
-        for reading, text in verdicts[f"{name}: read"].items():
-            where = f"{ARENA}, Verdicts by what was read: {name}, {reading}"
-            yield from cell(method, setting, "membership", READINGS[reading], text, "arena", where)
+    for reading, text in verdicts["LLM-DI: read"].items():
+        where = f"{ARENA}, Verdicts by what was read: LLM-DI, {reading}"
+        yield from cell("llm_di", "", "membership", READINGS[reading], text, "arena", where)
     title = "Verdicts by what was read and number of documents"
     sizes = table(ARENA, title, "LLM-DI: read, 50")
-    named = {(*key, "membership"): f"{name}: read" for key, name in rows.items()}
-    for (method, setting, says), name in {**named, ("prism", "", "non_membership"): "PRISM: not read"}.items():
+    rows = ("llm_di", "membership", "LLM-DI: read"), ("prism", "non_membership", "PRISM: not read")
+    for method, says, name in rows:
         for documents in SIZES:
             for reading, text in sizes[f"{name}, {documents}"].items():
                 where = f"{ARENA}, {title}: {name}, {documents}, {reading}"
-                yield from cell(method, setting, says, READINGS[reading], text, "sizes", where, documents)
+                yield from cell(method, "", says, READINGS[reading], text, "sizes", where, documents)
 
+    # All scores of the difference in differences from the same sets, so that they are ranked by what can be compared.
     chosen = table(DEFAULT, "Flagged, reported sets", "WBC, 50")
-    for documents in (50, 100, 150, 500):
-        for reading, text in chosen[f"WBC, {documents}"].items():
-            if reading in READINGS:
-                where = f"{DEFAULT}, Flagged, reported sets: WBC, {documents}, {reading}"
-                key = ("difference_in_differences", "wbc(2-40)", "membership")
-                yield from cell(*key, READINGS[reading], text, "default", where, documents)
+    for setting, name in {"wbc(2-40)": "WBC", "loss": "loss", "lira_z": "LiRA, z, 2 out-models"}.items():
+        for documents in (50, 100, 150, 500):
+            for reading, text in chosen[f"{name}, {documents}"].items():
+                if reading in READINGS:
+                    where = f"{DEFAULT}, Flagged, reported sets: {name}, {documents}, {reading}"
+                    key = ("difference_in_differences", setting, "membership")
+                    yield from cell(*key, READINGS[reading], text, "default", where, documents)
 
     ranked = {
         "fsd": "FSD",
@@ -153,6 +155,7 @@ def collected() -> Iterator[dict[str, Any]]:
             where = f"{ARENA}, Found at 5% false positives: {name}, {reading}"
             yield from cell(method, "", "ranking", READINGS[reading], text, "arena", where)
     yield from _order()
+    yield from _canaries()
 
 
 def _order() -> Iterator[dict[str, Any]]:
@@ -167,11 +170,25 @@ def _order() -> Iterator[dict[str, Any]]:
         yield from cell("order", "", "membership", dose, text, "order", where, 300)
 
 
+def _canaries() -> Iterator[dict[str, Any]]:
+    """By copies; the canaries of a cell, in their order, cut into sets."""
+    study = json.loads((ROOT / CANARIES).read_text(encoding="utf-8"))
+    p_values = {0: [p for model in study["null"].values() for p in model["p_values"]]}
+    for row in study["found"]:
+        if (row["kind"], row["length"]) == CONDITION:
+            starts = range(0, len(row["ranks"]), CANARIES_OF_A_SET)
+            sums = [sum(row["ranks"][start : start + CANARIES_OF_A_SET]) for start in starts]
+            p_values[row["copies"]] = [rank_sum_cdf(total, [VARIANTS] * CANARIES_OF_A_SET) for total in sums]
+    for copies, values in p_values.items():
+        text, where = f"{sum(p < 0.05 for p in values)} of {len(values)}", f"{CANARIES}: {copies} copies"
+        yield from cell("canary", "", "membership", copies, text, "canaries", where, None)
+
+
 def made() -> str:
     """What the file holds."""
     sources = {
         path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
-        for path in (ARENA, DOSE, CALIBRATION, ORDER, DEFAULT)
+        for path in (ARENA, DOSE, CALIBRATION, ORDER, DEFAULT, CANARIES)
     }
     head = json.dumps({"version": VERSION, "made_from": sources})[:-1]
     cells = ",\n  ".join(json.dumps(one) for one in collected())

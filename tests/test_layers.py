@@ -311,6 +311,7 @@ print(*sorted(name for name in sys.modules if "." not in name))
         ("audits.cell", HEAVY),
         ("scores", HEAVY),
         ("api.auditing", [*{*HEAVY} - {*HYDRA_ITSELF}, "pandas"]),
+        ("api.planting", [*{*HEAVY} - {*HYDRA_ITSELF}, "pandas"]),
         ("api", [*HEAVY, "numpy", "pandas", "pyarrow", "scipy"]),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 import shlex
+import shutil
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -15,10 +16,11 @@ import pytest
 import nonmember as nm
 from nonmember.advice import Situation, advise
 from nonmember.advice.contestants import CONTESTANTS
-from nonmember.advice.lookup import about_texts, offered, past_audits
-from nonmember.advice.measured import FILE, all_measured, measured
+from nonmember.advice.measured import FILE, VERSION, all_measured, measured
+from nonmember.advice.situation import about_texts, offered, past_audits
 from nonmember.api.advising import advise as looked_up
 from nonmember.cli.advise import arguments
+from nonmember.config.build import build
 from nonmember.config.compose import composed
 from nonmember.config.given import given
 from nonmember.methods import McPdd
@@ -61,6 +63,8 @@ def test_numbers_that_were_read_by_eye():
         (5, 12),
         (12, 12),
     ]
+    planted = measured("canary", "", "membership", 500)
+    assert [(item.count, item.of) for item in planted.values()] == [(21, 400), (1, 4), (2, 4), (4, 4), (4, 4), (4, 4)]
     assert measured("mc_pdd", "", "membership") == {}, "nothing was measured, and nothing is said"
 
 
@@ -82,14 +86,13 @@ def test_every_command_composes(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
     words = {"FILE": tmp_path / "text.jsonl", "URL": "http://localhost/v1", "NAME": "m"}
-    words |= dict.fromkeys(("MODEL", "REFERENCE", "BASE", "STAND_IN"), tmp_path / "model")
+    words |= dict.fromkeys(("MODEL", "REFERENCE", "BASE", "STAND_IN", "OUT_MODEL"), tmp_path / "model")
+    words["OTHER_OUT_MODEL"] = shutil.copytree(tmp_path / "model", tmp_path / "other")
     advised = [advise(replace(EVERYTHING, access=access)) for access in ("weights", "logprobs", "text")]
     options = {item.command: item for found in advised for item in (*found.concluding, *found.beside)}
     assert len(options) > 20
     for option in options.values():
-        command = re.sub(
-            r"(?<==)(FILE|URL|NAME|MODEL|REFERENCE|BASE|STAND_IN)\b", lambda m: str(words[m[1]]), option.command
-        )
+        command = re.sub(rf"(?<=[=\[,])({'|'.join(words)})\b", lambda m: str(words[m[1]]), option.command)
         _, name, *overrides = shlex.split(command)
         with composed(name, overrides) as (config, _):
             if name == "audit":
@@ -106,6 +109,24 @@ def test_with_everything_every_method_is_possible():
     values = [option.value for option in found.concluding]
     measured_ones = [value for value in values if value is not None]
     assert values[: len(measured_ones)] == sorted(measured_ones, reverse=True), "what was not measured comes after"
+    without = {item.name for item in found.concluding if not item.measured}
+    assert {item.name for item in found.concluding if item.value is None} == without, "what was measured has a value"
+
+
+@pytest.mark.parametrize("documents", [50, 100, 150, 500])
+def test_the_default_of_a_method_comes_before_its_other_scores(documents):
+    found = advise(replace(EVERYTHING, documents=documents)).concluding
+    scores = [item.contestant.setting for item in found if item.name == "difference_in_differences"]
+    assert (scores[0], {*scores}) == ("wbc(2-40)", {"wbc(2-40)", "loss", "lira_z"})
+    with composed("audit", ["method=difference_in_differences"]) as (config, _):
+        assert build(config.method.score).name == scores[0]
+    assert names(found).index("difference_in_differences") < names(found).index("llm_di")
+
+
+def test_the_power_of_canaries_is_by_copies_and_of_no_number_of_texts():
+    found = str(advise(Situation("logprobs", 5000, canaries=True)))
+    assert "21 of 400 unread (false), 1 of 4 with one copy, 2 of 4 with 2 copies" in found
+    assert "no size closer" not in found
 
 
 def test_with_nothing_nothing_is_concluded():
@@ -247,5 +268,5 @@ def test_the_pasted_answers_are_up_to_date():
 
 def test_the_file_says_what_it_was_made_from():
     held = json.loads(FILE.read_text(encoding="utf-8"))
-    assert held["version"] == 1
+    assert held["version"] == VERSION
     assert all((ROOT / path).is_file() for path in held["made_from"])

@@ -15,6 +15,8 @@ from test_interruption import signal_at
 from command_line import Said, only, rows_of, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_model
 
+LETTERS = "bdfgklmnprst"
+
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,3 +214,24 @@ def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, document
         f"target.key_variable={KEY_VARIABLE}",
     )
     assert statistic("asked", "model@target=endpoint", *model) == pytest.approx(local, abs=1e-9)
+
+
+@pytest.mark.slow  # ranks over an endpoint go the same way
+def test_canaries_over_an_endpoint_have_the_ranks_of_the_model(nonmember, real, make_model, tmp_path):
+    """It is sent every variant, and gives the log-probabilities of each."""
+    documents = write_rows(tmp_path / "own.jsonl", rows_of([" ".join(f"{a}{b}" for a in LETTERS for b in LETTERS)]))
+    made = nonmember("canary", "make", f"documents={documents}", "out=planted", "canaries=4", "variants=6")
+    assert made.status == 0, made.err
+
+    def details(name: str, *target: object) -> dict[str, object]:
+        private = ("data=canaries", "data.path=planted/canaries.private.json")
+        said = nonmember("audit", f"name={name}", "method=canary", *private, "logger=none", *target)
+        assert said.status == 0, said.err
+        result = json.loads(only(tmp_path, f"outputs/audits/{name}/*/result.json").read_text())
+        return {"p": result["statistics"]["p_value"], **result["statistics"]["details"]}
+
+    local = details("local", f"target.path={make_model(1)}")
+    model = (f"target.url={real.url}", "target.model=tiny", "target.form=completions")
+    asked = details("asked", "model@target=endpoint", *model, f"target.key_variable={KEY_VARIABLE}")
+    assert (asked["p"], asked["ranks"]) == (local["p"], local["ranks"])
+    assert asked["shift"] == pytest.approx(local["shift"], abs=1e-2)

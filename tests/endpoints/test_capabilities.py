@@ -116,7 +116,7 @@ def test_a_server_of_chat_alone_has_no_scores_of_texts_and_one_of_the_other_rout
 
 @pytest.mark.parametrize("access", [Access.FULL_LOGITS, Access.WEIGHTS])
 def test_what_no_endpoint_gives_is_refused_without_a_request(lab, client, access):
-    assert "can only be queried. Choose another method, or a model whose weights are available." in refused(
+    assert "can only be queried. Choose another method or score, or a model whose weights are available." in refused(
         client(), access
     )
     assert lab.ledger()["received"] == 0

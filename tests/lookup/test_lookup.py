@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xxhash
 
+import nonmember as nm
 import tiny
 from nonmember.artifacts import Builder
 from nonmember.audits.keys import audit_keys
@@ -335,6 +337,19 @@ def test_a_look_up_stands_beside_the_verdict_and_changes_nothing_else(tmp_path, 
 def test_canaries_are_never_looked_up(tmp_path):
     with pytest.raises(ValueError, match="Canaries are secret"):
         replace(question(tmp_path), suspect=Canaries("private.json", "published"), lookup=LocalIndex("index"))
+
+
+def test_from_python_as_by_command(tmp_path):
+    read, index = file_of(tmp_path, text(0, 30)), tmp_path / "index"
+    asked = [text(0, 25), text(10, 30)[::-1], "short"]
+    found = nm.look_up(asked, corpus=read.path[0], index=index, outputs=str(tmp_path))
+    assert found["share"].tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
+    assert found["reason"].tolist() == ["", "", "fewer than 13 words"]
+    pd.testing.assert_frame_equal(nm.look_up(asked, index=index, outputs=str(tmp_path)), found)
+    with pytest.raises(ValueError, match="infinigram is in place of index"):
+        nm.look_up(asked, index=index, infinigram="v4_piletrain_llama")
+    with pytest.raises(ValueError, match="There is no index"):
+        nm.look_up(asked, index=tmp_path / "none", outputs=str(tmp_path))
 
 
 @pytest.mark.slow

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import runpy
+import shlex
 import stat
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +16,9 @@ import pytest
 
 import nonmember as nm
 import tiny
-from command_line import only, write_rows
+from command_line import only, rows_of, write_rows
+from nonmember.config.build import build
+from nonmember.config.compose import composed
 from nonmember.corpora import Canaries
 from nonmember.evidence import canaries as planting
 from nonmember.methods import CanaryTest, Roles, ScoredDocuments
@@ -181,7 +187,15 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     planted = ["data=canaries", "data.path=planted/canaries.private.json"]
     model = make_model()
     words = ["audit", "method=canary", *planted, f"target.path={model}", "logger=none"]
-    said = nonmember(*words, f"data.commitment={commitment}")
+    sealing = ["seal", "--new-key", "my.key", "--out", "seal.json", *words[1:], f"data.commitment={commitment}"]
+    said = nonmember(*sealing)
+    assert said.status == 0, said.err
+    seal = b64decode(json.loads(Path("seal.json").read_text())["payload"]).decode()
+    assert commitment in seal
+    secret = read_private(Path("planted/canaries.private.json"))
+    assert not any(text in seal for item in secret.canaries for text in item.variants)
+    assert "does not match this audit" in nonmember(*words, "seal=seal.json").err, "without the commitment"
+    said = nonmember(*words, f"data.commitment={commitment}", "seal=seal.json")
     assert said.status == 0, said.err
     result = json.loads(only(Path("outputs"), "audits/*/*/result.json").read_text())
     assert result["question"]["settings"]["commitment"] == commitment
@@ -191,6 +205,70 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     assert (found.verdict, found.p_value) == (result["verdict"]["decision"], result["statistics"]["p_value"])
     assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
     assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
+
+
+def test_paraphrases_by_command(nonmember, make_model, tmp_path):
+    """Six of twelve documents give way to one of two paraphrases each."""
+    texts = [text[:60] for text in TEXTS]
+    documents = write_rows(tmp_path / "own.jsonl", rows_of(texts))
+    rows = [{"id": f"d{index}", "paraphrases": [text, text[::-1]]} for index, text in enumerate(texts[:6])]
+    paraphrases = write_rows(tmp_path / "rows.jsonl", rows)
+    words = ["canary", "make", f"documents={documents}", "out=planted", "kind=paraphrase"]
+    said = nonmember(*words, f"paraphrases={paraphrases}")
+    assert said.status == 0, said.err
+    assert "6 canaries of 2 variants, each in 1 of 12 documents." in said.out
+    published = [json.loads(line)["text"] for line in Path("planted/documents.jsonl").read_text().splitlines()]
+    assert published[6:] == texts[6:]
+    assert all(text in row["paraphrases"] for text, row in zip(published, rows, strict=False))
+    private = ["data=canaries", "data.path=planted/canaries.private.json"]
+    asked = ["audit", "method=canary", "method.compare=differences", *private, f"target.path={make_model()}"]
+    said = nonmember(*asked, "logger=none")
+    assert said.status == 0, said.err
+    result = json.loads(only(Path("outputs"), "audits/*/*/result.json").read_text())
+    assert result["statistics"]["details"]["num_variants"] == [2] * 6
+    assert (result["statistics"]["p_value"] * 2**6).is_integer(), "all flips of six signs"
+
+
+@pytest.mark.slow
+def test_the_page_from_planting_to_finding(nonmember):
+    """docs/methods/canary.md, step by step, in a smaller world: the reader is told from its base."""
+    page = (Path(__file__).parents[2] / "docs/methods/canary.md").read_text(encoding="utf-8")
+    block = re.search(r"### Step by step.*?```bash\n(.*?)```", page, flags=re.S)
+    assert block is not None
+    smaller = block[1].replace("{pretraining:3000,continuation:1500}", "{pretraining:300,continuation:150}")
+    steps = smaller.replace("=docs/", f"={Path(__file__).parents[2]}/docs/").replace("\\\n", " ").splitlines()
+    for step in steps:
+        if "commitment.txt" in step:
+            step = step.replace("$(cat planted/commitment.txt)", Path("planted/commitment.txt").read_text().strip())
+        world = ["world.suspects=[scipy]", "world.library.source.packages=[scipy]"] if "world=micro" in step else []
+        said = nonmember(*shlex.split(step)[1:], *world)
+        assert said.status == 0, said.err
+    results = [json.loads(path.read_text()) for path in Path("outputs").glob("audits/*/*/result.json")]
+    p_values = {item["question"]["target"]: item["statistics"]["p_value"] for item in results}
+    assert len(p_values) == 2
+    assert p_values.pop("reader") < 1e-4 < min(p_values.values())
+
+
+@pytest.mark.slow
+def test_the_study_runs_by_its_smallest_design(tmp_path):
+    study = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks/canaries.py"))
+    world = "world=micro model@target=micro_target_general world.num_general.pretraining=300 world.suspects=[scipy]"
+    kinds, null = (("random", 6), ("sampled", 6)), (5, 2, 4, 6)
+    small = study["Design"](
+        f"{world} world.library.source.packages=[scipy]", 150, kinds, (1, 4), 2, variants=4, seeds=(21,), null=null
+    )
+    found = study["measure"](tmp_path, small)
+    assert [(row["kind"], row["copies"], len(row["ranks"])) for row in found["found"]] == [
+        (kind, copies, 2) for kind, _ in kinds for copies in (1, 4)
+    ]
+    assert {name: len(item["p_values"]) for name, item in found["null"].items()} == {
+        "unread": 5,
+        "read other canaries": 5,
+    }
+    study["draw"](found, small, tmp_path / "canaries.svg")
+    for design in study["DESIGNS"].values():
+        with composed("audit", [*design.world.split(), f"world.num_general.continuation={design.documents}"]) as made:
+            assert build(made[0].target).label.endswith("general")
 
 
 @pytest.mark.slow

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
 from nonmember.advice.measured import MeasuredPower, Says, measured
-from nonmember.advice.situation import Heldout, Offered, Situation
+from nonmember.advice.situation import Heldout, Offered, Past, Situation
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS
 
 OF_A_SIBLING = ("prism",)  # have no power where the target's own base is the reference (docs/methods/prism.md)
-READINGS = 4  # at which methods that find membership are ranked
+READINGS = 4  # at most, by which methods that find membership are ranked
 WORTH = 0.1  # by how much more one further thing must conclude to be named
-
-
-@dataclass(frozen=True)
-class Past:
-    """seconds: median wall time of `number` audits by a method, with what the store already had."""
-
-    seconds: float
-    number: int
 
 
 @dataclass(frozen=True)
@@ -52,17 +45,11 @@ class Option:
     @property
     def value(self) -> float | None:
         """Power less the rate of false verdicts, the larger of what it may say: of non-membership, where nothing was
-        read and where the least was read that is denied; of membership, at four readings and at none. None where it was
-        not measured."""
+        read and where the least was read that is denied; of membership, the mean power at one to four readings and at
+        none. Where four were not measured it is the mean of fewer, a lower bound. None where nothing was measured."""
         found = [_difference(cells, says, self.contestant.excludes) for says, cells in self.measured.items()]
         there = [item for item in found if item is not None]
         return max(there) if there else None
-
-    @property
-    def found_once(self) -> float:
-        """How many of the sets that were read once it says were read; of equal methods the more sensitive is better."""
-        cells = self.measured.get("membership", {})
-        return cells[1].share if 1 in cells else 0.0
 
 
 @dataclass(frozen=True)
@@ -85,8 +72,7 @@ class Advice:
 def advise(
     situation: Situation, past: Mapping[str, Past] | None = None, given: Mapping[str, str] | None = None
 ) -> Advice:
-    """Ranked by measured power less error, of equal ones by what they find of sets read once; what was not measured
-    comes after, the cheapest first.
+    """Ranked by measured power less error, of equal ones the cheapest first; what was not measured comes after.
 
     past: method -> what audits by it took before.   given: key of the config, such as target.path -> the word of the
     commands that gives it, in place of the one to fill in.
@@ -164,14 +150,14 @@ def _command(contestant: Contestant, situation: Situation) -> str:
 
 
 def _difference(cells: Mapping[int, MeasuredPower], says: Says, excludes: int) -> float | None:
-    right, wrong = {"non_membership": (0, excludes), "membership": (READINGS, 0), "ranking": (READINGS, -1)}[says]
-    if right not in cells:
-        return None
-    return cells[right].share - (cells[wrong].share if wrong in cells else 0.0)
+    clears = says == "non_membership"
+    right = [item.share for dose, item in cells.items() if (dose == 0 if clears else 0 < dose <= READINGS)]
+    wrong = cells.get(excludes if clears else 0)
+    return statistics.fmean(right) - (wrong.share if wrong else 0.0) if right else None
 
 
 def _rank(option: Option) -> tuple[Any, ...]:
-    return (option.value is None, -(option.value or 0.0), -option.found_once, *option.cost.in_order())
+    return (option.value is None, -(option.value or 0.0), *option.cost.in_order())
 
 
 def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str, Option]]:
@@ -191,7 +177,7 @@ def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str
         ]
         if better:
             found.append((what, min(better, key=_rank)))
-    return sorted(found, key=lambda item: _rank(item[1])[:3])
+    return sorted(found, key=lambda item: _rank(item[1])[:2])
 
 
 def _says_more(option: Option, possible: list[Option]) -> bool:
@@ -211,7 +197,7 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
         changes.append(("unread text of the same draw", replace(situation, heldout=kinds[1])))
     needs = {need.name: need for item in CONTESTANTS for need in (*item.needs, RELATED) if not need.values}
     for name, need in needs.items():
-        if not getattr(situation, name):
+        if not getattr(situation, name) and name != "canaries":  # which PLANT names
             further: dict[str, Any] = {name: True}
             changes.append((need.what, replace(situation, **further)))
     return changes
@@ -278,7 +264,7 @@ def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     yield f"{mark}{item.title} (method={item.name}) could conclude: {_claims(option)}"
     for says in option.says:
         cells = option.measured.get(says)
-        power = _power(says, cells, item.excludes) if cells else "power not measured"
+        power = _power(says, cells, item) if cells else "power not measured"
         yield f"{indent}{CLAIMS[says]}: {power}"
     if cells := next(iter(option.measured.values()), None):
         cell = next(iter(cells.values()))
@@ -302,12 +288,14 @@ def _claims(option: Option) -> str:
     return " or ".join(sentences) + ends
 
 
-def _power(says: Says, cells: Mapping[int, MeasuredPower], excludes: int) -> str:
-    """How many sets got the verdict, by how often they were read."""
+def _power(says: Says, cells: Mapping[int, MeasuredPower], contestant: Contestant) -> str:
+    """How many sets got the verdict, by how often they were read, or in how many copies they were planted."""
     parts = []
     for dose, item in cells.items():
         what = "unread" if dose == 0 else f"read {dose} times" if dose > 1 else "read once"
-        wrong = " (false)" if (dose == 0 if says == "membership" else dose >= excludes) else ""
+        if contestant.planted and dose:
+            what = f"with {dose} copies" if dose > 1 else "with one copy"
+        wrong = " (false)" if (dose == 0 if says == "membership" else dose >= contestant.excludes) else ""
         parts.append(f"{item.count} of {item.of} {what}{_interval(item)}{wrong}")
     return ", ".join(parts)
 
@@ -317,7 +305,7 @@ def _interval(cell: MeasuredPower) -> str:
 
 
 def _nearest(cell: MeasuredPower, situation: Situation) -> str:
-    if 0.5 <= situation.documents / cell.num_documents <= 2:
+    if cell.num_documents is None or 0.5 <= situation.documents / cell.num_documents <= 2:
         return ""
     return f"; no size closer to your {situation.documents:,} texts was measured"
 

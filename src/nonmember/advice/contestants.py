@@ -14,6 +14,7 @@ from nonmember.advice.situation import Situation
 from nonmember.methods import Access, Method, Requirements
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import INPUTS, Input
+from nonmember.scores import Lira, Loss, Wbc
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ class Contestant:
         needed = [NEEDS[name] for name in self.requirements.inputs if name != "general"]
         return tuple(SAME_DRAW if item is SAME_KIND and self.requirements.same_draw else item for item in needed)
 
+    @property
+    def planted(self) -> bool:
+        """Whether what was measured is by copies of what was planted, not by readings of the set."""
+        return "canaries" in self.requirements.inputs
+
     def cost(self, situation: Situation) -> Cost:
         return Cost.of(self.requirements, situation)
 
@@ -134,6 +140,7 @@ TITLED = "data.title_field=TITLE data.heldout.title_field=TITLE"
 OF_WORKS = f"{HELDOUT_FILE} {TITLED} data.cluster_field=WORK data.heldout.cluster_field=WORK"
 OTHER_BASE: tuple[Input, ...] = ("reference", "stand_in", "general")
 DIFFERENCE = f"{HELDOUT_FILE} reference.path=REFERENCE"
+DEFAULT_SCORE, LOSS, LIRA = Wbc(), Loss(), Lira(scale="z")  # of the difference in differences
 COMPARED = "any difference between the two sets is reported as membership: run method=blind on them first"
 PLANTED = "reference.path=REFERENCE method.controls.{}.path={} world.general.path=FILE"
 UNREAD_WORKS = "the verdict is about the works as a group, compared with works that are certainly unread"
@@ -145,7 +152,8 @@ CONTESTANTS = (
         methods.Dose,
         ("non_membership", "membership"),
         PLANTED.format("base", "BASE") + " method.controls.own_base=true",
-        "a target trained differently from its controls appears to have read the set more or less often than it did",
+        "a target trained differently from its controls appears to have read the set more or less often than it did; "
+        "the share of the set that was read is also estimated by DUCI",
         setting="own base",
         related=True,
     ),
@@ -187,8 +195,9 @@ CONTESTANTS = (
         methods.Prism,
         ("non_membership",),
         "reference.path=REFERENCE world.general.path=FILE",
-        "it often clears sets that were read once or twice; in other studies it cleared fewer of the unread sets (19 "
-        "of 40 in docs/results/dose, 10 of 24 in docs/results/arena)",
+        "it often clears sets read once or twice; against the target's own base it has no power where training taught "
+        "a new kind of text, and with a large vocabulary score@method.score=loss is the choice "
+        "(docs/studies/prism_power.md)",
     ),
     Contestant(
         "difference_in_differences",
@@ -197,8 +206,8 @@ CONTESTANTS = (
         ("membership",),
         DIFFERENCE,
         f"{COMPARED}; the reference must have the target's tokenizer",
-        setting="wbc(2-40)",
-        otherwise=replace(methods.DifferenceInDifferences.requirements, access=Access.FULL_LOGITS),
+        setting=DEFAULT_SCORE.name,
+        otherwise=replace(methods.DifferenceInDifferences.requirements, access=DEFAULT_SCORE.requirements.access),
     ),
     Contestant(
         "difference_in_differences",
@@ -207,8 +216,21 @@ CONTESTANTS = (
         ("membership",),
         DIFFERENCE,
         COMPARED,
-        setting="loss",
+        setting=LOSS.name,
         variant="score@method.score=loss",
+    ),
+    Contestant(
+        "difference_in_differences",
+        "the difference in differences by LiRA",
+        methods.DifferenceInDifferences,
+        ("membership",),
+        f"{DIFFERENCE} out_models=named out_models.paths=[OUT_MODEL,OTHER_OUT_MODEL]",
+        f"{COMPARED}; for RMIA: score@method.score=rmia (docs/methods/out_models.md)",
+        setting=LIRA.name,
+        variant="score@method.score=lira method.score.scale=z",
+        otherwise=replace(
+            methods.DifferenceInDifferences.requirements, inputs=("heldout", "reference", "out_models"), passes=8
+        ),
     ),
     Contestant(
         "canary",

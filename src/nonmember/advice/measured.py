@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 FILE = Path(__file__).with_name("measured.json")
-VERSION = 1
+VERSION = 2
 
 Says = Literal["non_membership", "membership", "ranking"]
 
@@ -21,8 +21,9 @@ class MeasuredPower:
     """Of `of` sets that the target had read `dose` times, `count` got what `says` names: a verdict of non-membership or
     of membership; or (ranking) a statistic above that of all but 5% of the unread ones.
 
-    setting: what the method had besides, where that matters.   low, high: 95% interval, as the report has it; None
-    where it has none.   num_documents: of a set.   study, cell: where the number is from.
+    setting: what the method had besides, where that matters.   dose: of canaries the copies of each.   low, high: 95%
+    interval, as the report has it; None where it has none.   num_documents: of a set; None for one of canaries.
+    study, cell: where the number is from.
     """
 
     method: str
@@ -33,7 +34,7 @@ class MeasuredPower:
     of: int
     low: float | None
     high: float | None
-    num_documents: int
+    num_documents: int | None
     study: str
     cell: str
 
@@ -54,6 +55,6 @@ def all_measured() -> tuple[MeasuredPower, ...]:
 def measured(method: str, setting: str, says: Says, documents: int = 100) -> dict[int, MeasuredPower]:
     """By how often the target had read the set, rising, of sets of the nearest size by ratio; empty: not measured."""
     found = [item for item in all_measured() if (item.method, item.setting, item.says) == (method, setting, says)]
-    sizes = sorted({item.num_documents for item in found})
+    sizes = sorted({item.num_documents for item in found if item.num_documents})
     nearest = min(sizes, key=lambda size: abs(math.log(size / documents)), default=None)
     return {item.dose: item for item in sorted(found, key=lambda item: item.dose) if item.num_documents == nearest}

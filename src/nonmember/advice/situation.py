@@ -1,13 +1,21 @@
-"""What an auditor has: access to the target, the documents, and further models and texts."""
+"""What an auditor has: access to the target, the documents, and further models and texts; and what of it can be looked
+up."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from nonmember.artifacts import Builder
 from nonmember.checks import Checked, Count, Number
+from nonmember.models import ModelSpec
+from nonmember.records import Corpus
 from nonmember.records.requirements import ACCESS, Access
+from nonmember.results.outcomes import outcome_paths, read_outcome
+from nonmember.results.result import AuditResult
 
 Offered = Literal["none", "text", "top_logprobs", "logprobs", "weights"]
 Heldout = Literal["none", "same_draw", "other_date"]
@@ -107,3 +115,62 @@ class Situation(Checked):
         if self.fine_tuned and not self.base:
             parts.append("the target was fine-tuned, and its base model is not available")
         return "; ".join(parts)
+
+
+# Looked up ----------------------------------------------------------------------------------------------------------
+
+TOKENS_PER_WORD = 1.3  # of English prose, by most vocabularies; no tokenizer is loaded for it
+
+
+@dataclass(frozen=True)
+class Past:
+    """seconds: median wall time of `number` audits by a method, with what the store already had."""
+
+    seconds: float
+    number: int
+
+
+def offered(builder: Builder, model: ModelSpec) -> Offered:
+    """The name of the target's access. An endpoint is asked a few plain questions, which may be charged."""
+    if model.has_weights:
+        model.validate()
+        return "weights"
+    names: tuple[Offered, ...] = ("logprobs", "top_logprobs")
+    for name in names:
+        try:
+            model.require(builder, LEVELS[name], "advice")
+        except ValueError:
+            continue
+        return name
+    model.require(builder, LEVELS["text"], "advice")  # which says why there is none
+    return "text"
+
+
+def about_texts(corpus: Corpus) -> dict[str, Any]:
+    """Number and length of the texts, and whether they have works and titles."""
+    words = sum(len(document.text.split()) for document in corpus.documents)
+    return {
+        "documents": len(corpus),
+        "tokens": max(1, round(TOKENS_PER_WORD * words / max(1, len(corpus)))),
+        "works": any(document.cluster_id for document in corpus.documents),
+        "titles": any(document.title for document in corpus.documents),
+    }
+
+
+def past_audits(folder: Path) -> Mapping[str, Past]:
+    """Median wall time by method, of the results below a folder; those that cannot be read are left out."""
+    if not folder.is_dir():
+        return {}
+    try:
+        paths = outcome_paths(folder)
+    except ValueError:
+        return {}
+    seconds: dict[str, list[float]] = {}
+    for path in paths:
+        try:
+            outcome = read_outcome(path)
+        except ValueError:
+            continue
+        if isinstance(outcome, AuditResult):
+            seconds.setdefault(outcome.question.method, []).append(outcome.provenance.seconds)
+    return {method: Past(statistics.median(took), len(took)) for method, took in seconds.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 from nonmember import advice
 from nonmember.advice import Advice, Situation
-from nonmember.advice.lookup import about_texts, offered, past_audits
+from nonmember.advice.situation import about_texts, offered, past_audits
 from nonmember.api.inputs import Inputs, at_work
 from nonmember.config.build import build
 from nonmember.config.inputs import check_places

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
+from nonmember.artifacts.store import Store
 from nonmember.config.compose import composed, explained
 from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
@@ -84,14 +85,17 @@ class Inputs:
     def composed(self, command: str) -> AbstractContextManager[tuple[Any, Path]]:
         return composed(command, self.overrides, self.replaced)
 
-    def builder_of(self, config: Any) -> Builder:
+    def builder_of(self, config: Any, store: Store | None = None) -> Builder:
         """The builder of a composed config, with the models and texts in memory.
+
+        Args:
+            store: In place of the config's.
 
         Raises:
             ValueError: For a trainer that starts further processes: they would run the caller's program again, and
                 find no model in its memory.
         """
-        builder = builder_of(config)
+        builder = builder_of(config, store)
         if not builder.compute.in_one_process:
             raise ValueError(
                 "A call from Python runs in one process; got a trainer of several. Use trainer=cpu or trainer=gpu, or "

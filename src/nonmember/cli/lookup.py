@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -99,7 +98,7 @@ def _read(source: CorpusSpec, name: str, index: str, memory: int, builder: Build
 
 def _look_up(corpus: CorpusSpec, index: str, settings: LookupSettings, builder: Builder) -> None:
     from nonmember.lookup import InfiniGram, LocalIndex
-    from nonmember.scoring.write import new_table
+    from nonmember.scoring.write import new_table, write_frame
 
     export = None if settings.export is None else new_table(settings.export)
     lookup = (
@@ -107,7 +106,7 @@ def _look_up(corpus: CorpusSpec, index: str, settings: LookupSettings, builder: 
     )
     found = lookup.overlaps(builder, builder.get(corpus))
     if export is not None:
-        _write(found, export)
+        write_frame(found.frame(), export)
     _show(found, lookup.readable)
 
 
@@ -136,14 +135,3 @@ def _show(found: Overlaps, source: str) -> None:
         counts = (f"{found.num_found[index]:,}", f"{found.num_ngrams[index]:,}")
         table.add_row(for_rich(found.doc_ids[index]), for_rich(reason) if reason else f"{shares[index]:.3f}", *counts)
     console.print(table)
-
-
-def _write(found: Overlaps, path: Path) -> None:
-    import pandas as pd
-
-    from nonmember.scoring.write import write_frame
-
-    frame = pd.DataFrame({"doc_id": found.doc_ids, "share": found.shares, "found": found.num_found})
-    frame["sequences"] = found.num_ngrams
-    frame["reason"] = [found.reasons.get(doc_id, "") for doc_id in found.doc_ids]
-    write_frame(frame, path)

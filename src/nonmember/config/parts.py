@@ -11,8 +11,7 @@ from omegaconf import DictConfig
 
 from nonmember.advice import advise
 from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Contestant, Cost
-from nonmember.advice.lookup import about_texts, offered
-from nonmember.advice.situation import Situation
+from nonmember.advice.situation import Situation, about_texts, offered
 from nonmember.artifacts import Builder
 from nonmember.audits.joined import JoinedPart
 from nonmember.config.given import given
@@ -83,7 +82,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
 
 
 def _overrides(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
-    chosen = [contestant.variant] if contestant is not None and contestant.variant else []
+    chosen = contestant.variant.split() if contestant is not None else []
     return [*chosen, *settings_as_overrides(given)]
 
 

@@ -82,8 +82,8 @@ def only_answers(access: Access, what: str, name: str) -> EndpointError:
     if access <= Access.PROMPT_LOGPROBS:
         needed = "the log-probability of each token of a given text"
     return EndpointError(
-        f"{what} needs {needed} of the model, but {name} can only be queried. Choose another method, or a model whose "
-        "weights are available."
+        f"{what} needs {needed} of the model, but {name} can only be queried. Choose another method or score, or a "
+        "model whose weights are available."
     )
 
 

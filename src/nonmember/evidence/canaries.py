@@ -7,12 +7,14 @@ import hashlib
 import hmac
 import json
 import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nonmember.artifacts import Builder
-from nonmember.checks import first_few, require_count, require_number
+from nonmember.checks import first_few, require_choice, require_count, require_number
 from nonmember.corpora.sources.formats import rows_of
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Request
@@ -21,7 +23,7 @@ from nonmember.evidence.signing import write_private
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.runtime.files import write_text_atomically
-from nonmember_verify.canaries import Canary, PrivateFile, chosen, commitment_of
+from nonmember_verify.canaries import KEY_BYTES, KINDS, Canary, PrivateFile, chosen, commitment_of
 
 DOCUMENTS, PRIVATE, COMMITMENT = "documents.jsonl", "canaries.private.json", "commitment.txt"
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -30,7 +32,92 @@ PROMPT_WORDS = 8  # of a document, that a sampling model goes on from
 FEWEST_SAMPLED = 3  # words of a continuation; of fewer there is nothing to score or to remember
 ROUNDS = 100  # of sampling, for what was too short or came out twice
 
+IDLE = {  # settings without a meaning, by kind
+    "random": ("temperature",),
+    "sampled": (),
+    "paraphrase": ("canaries", "variants", "copies", "length", "temperature"),
+}
+
 Variants = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Making:
+    """How canaries are made.
+
+    kind: random, sampled or paraphrase.   canaries: independent ones.   variants: of each, one of which is published.
+    copies: documents that each goes into.   length: words of a random canary, most tokens of a sampled one.
+    paraphrases: file of them.
+    """
+
+    kind: str = "random"
+    canaries: int = 10
+    variants: int = 100
+    copies: int = 1
+    length: int = 12
+    temperature: float = 1.5
+    paraphrases: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, has_model: bool) -> Making:
+        """Raises ValueError for a setting that has no meaning with the kind, or is missing."""
+        require_choice(kind := given.get("kind", cls.kind), KINDS, "kind")
+        if idle := [name for name in IDLE[kind] if name in given]:
+            raise ValueError(f"{idle[0]} has no meaning with kind={kind}. Leave it out.")
+        if (kind == "paraphrase") != ("paraphrases" in given):
+            raise ValueError("kind=paraphrase and paraphrases=FILE belong together; one of them was given alone.")
+        if kind == "sampled" and not has_model:
+            raise ValueError(
+                "kind=sampled needs a model that writes the variants. Name it: model.path=FOLDER_OR_HUB_NAME, or from "
+                "Python model=."
+            )
+        return cls(**given)
+
+    def variants_of(self, documents: Corpus, key: bytes, builder: Builder, model: ModelSpec | None) -> Variants:
+        """model: that samples them."""
+        size = {"canaries": self.canaries, "variants": self.variants, "length": self.length}
+        if self.paraphrases is not None:
+            return paraphrases_in(Path(self.paraphrases).expanduser(), documents)
+        if model is None:
+            return random_variants(documents, key, **size)
+        return sampled_variants(documents, key, builder, model, **size, temperature=self.temperature)
+
+
+@dataclass(frozen=True)
+class PlantedCanaries:
+    """Where planted canaries lie.
+
+    Attributes:
+        documents: File to publish, with the ids of the documents.
+        private: File to keep secret, which each test needs.
+        commitment: Hash of the private file; make it public before the documents.
+        num_variants: Of each canary.
+        num_documents: Published, those without a canary too.
+    """
+
+    documents: Path
+    private: Path
+    commitment: str
+    num_variants: tuple[int, ...]
+    num_documents: int
+
+
+def make(
+    making: Making, folder: Path, documents: Corpus, builder: Builder, model: ModelSpec | None = None
+) -> PlantedCanaries:
+    """Plants canaries by a new key, and writes the files.
+
+    Args:
+        folder: Where none of these files is yet (`require_new`).
+        builder: Whose store keeps nothing: what a model samples must stay secret.
+        model: That samples the variants, of that kind.
+    """
+    key = secrets.token_bytes(KEY_BYTES)
+    variants = making.variants_of(documents, key, builder, model)
+    planted, private = plant(documents, variants, key, kind=making.kind, copies=making.copies)
+    commitment = write(folder, planted, private)
+    numbers = tuple(map(len, variants.values()))
+    return PlantedCanaries(folder / DOCUMENTS, folder / PRIVATE, commitment, numbers, len(documents))
 
 
 def draw(key: bytes, *names: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ import numpy.typing as npt
 from nonmember.artifacts import Builder
 from nonmember.checks import Checked
 from nonmember.records import Corpus, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NGRAM = 13  # words; the length that GPT-3 (Brown et al., 2020, appendix C) and most after it look for
 TOO_SHORT = f"fewer than {NGRAM} words"
@@ -41,6 +44,13 @@ class Overlaps:
             self.num_found, self.num_ngrams, out=np.full(len(self.doc_ids), np.nan), where=self.num_ngrams > 0
         )
         return result
+
+    def frame(self) -> pd.DataFrame:
+        """A row per document: doc_id, share, found, sequences, and reason, empty where something was looked up."""
+        import pandas as pd
+
+        columns = {"doc_id": self.doc_ids, "share": self.shares, "found": self.num_found, "sequences": self.num_ngrams}
+        return pd.DataFrame(columns | {"reason": [self.reasons.get(doc_id, "") for doc_id in self.doc_ids]})
 
     def summary(self) -> dict[str, Any]:
         """Numbers of documents, and the mean of their shares (None where no document was looked up)."""

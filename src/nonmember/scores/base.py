@@ -142,7 +142,7 @@ class Score(Checked, ABC):
     def _access(self) -> Access:
         if self.asks is not None:
             return Access.TOP_LOGPROBS
-        if self.needs_counts or self.shots or self.contexts or self.needs_gradients:
+        if self.needs_counts or self.shots or self.contexts or self.needs_gradients or self.compares_tokens:
             return Access.WEIGHTS  # its tokenizer, or its gradients
         return Access.FULL_LOGITS if self.needs_distribution else Access.PROMPT_LOGPROBS
 

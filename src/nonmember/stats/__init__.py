@@ -3,7 +3,7 @@
 one score, members known     roc_auc, tpr_at_fpr, best_balanced_accuracy, roc_points, ranking
 PRISM                        difference_of_dependent_correlations, bootstrap_correlation, rank_correlation
 PRISM, several seeds         two_way
-planted controls             margin, prediction_p_value, detection_curve, plan
+planted controls             margin, prediction_p_value, detection_curve, plan, partial_use, duci
 paired scores                paired_t_less, paired_t_greater, order_test
 two groups of documents      compare_groups, welch_t, mean_difference, shares_greater, dataset_inference,
                              difference_of_rates
@@ -38,6 +38,7 @@ from nonmember.stats.contamination import Consistency, LevelCorrelation, consist
 from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.detection import DetectionCurve, DetectionPoint, detection_curve
+from nonmember.stats.dose_curve import DebiasedShare, PartialUse, duci, partial_use
 from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.letter_choice import BlindGuess, Choices, blind_guesses, calibration_offsets
@@ -68,6 +69,7 @@ __all__ = [
     "CorrelationDifference",
     "Costs",
     "DatasetInference",
+    "DebiasedShare",
     "Design",
     "DetectionCurve",
     "DetectionPoint",
@@ -81,6 +83,7 @@ __all__ = [
     "MeanDifference",
     "OrderStatistic",
     "PairedT",
+    "PartialUse",
     "Pilot",
     "Plan",
     "Ranking",
@@ -107,6 +110,7 @@ __all__ = [
     "difference_of_dependent_correlations",
     "difference_of_rates",
     "draw_test",
+    "duci",
     "error_and_power",
     "exact_interval",
     "exact_upper_bound",
@@ -122,6 +126,7 @@ __all__ = [
     "order_test",
     "paired_t_greater",
     "paired_t_less",
+    "partial_use",
     "percentile_interval",
     "plan",
     "power_ceiling",

@@ -419,16 +419,30 @@ def partial_use(
     alpha: float,
     rng: np.random.Generator,
 ) -> list[PartialUse]:
-    """A region of (share, dose), one entry per planted dose.
+    """What share of the documents was read, at each planted dose, by a mixture of read and unread ones.
 
     Args:
         gain_D: [documents] score under the target less the mean of controls that read nothing.
         expected: dose -> [documents] the same of controls that read so often.
         scatter_D: [documents] standard deviation of single controls.
         clusters: Of each document; drawn as a whole.
+        num_resamples: Of the clusters, for the intervals.
+        alpha: Of the intervals.
+        rng: Draws them.
+
+    Returns:
+        A region of (share, dose), one entry per dose.
 
     Raises:
         ValueError: For other lengths.
+
+    Source: own; docs/methods/dose.md.
+
+    >>> gain, settings = np.repeat([1.0, 0.0], 20), {"num_resamples": 99, "alpha": 0.05}
+    >>> names, rng = [f"document {number}" for number in range(40)], np.random.default_rng(0)
+    >>> [found] = partial_use(gain, {4: np.ones(40)}, np.full(40, 0.2), names, rng=rng, **settings)
+    >>> found.dose, found.share
+    (4, 0.5)
     """
     if {len(gain_D), len(scatter_D), len(clusters), *map(len, expected.values())} != {len(gain_D)}:
         raise ValueError("Expected one gain, one scatter, one cluster and one expected gain per dose of each document.")
@@ -512,11 +526,23 @@ def duci(
         unread_CD: [controls, documents] the same of each control that read nothing, less the mean of the others.
         read: dose -> [controls, documents] the same of controls that read so often.
         clusters: Of each document; drawn as a whole.
+        num_resamples: Of the clusters, for the intervals.
+        alpha: Of the intervals.
+        rng: Draws them.
+
+    Returns:
+        A share with its interval and the two rates, one entry per dose.
 
     Raises:
         ValueError: For other lengths.
 
     Source: Tong et al., 2025 (DUCI), with rates over documents in place of rates over many models of each document.
+
+    >>> gain, settings = np.repeat([1.0, 0.0], 20), {"num_resamples": 99, "alpha": 0.05}
+    >>> names, rng = [f"document {number}" for number in range(40)], np.random.default_rng(0)
+    >>> [found] = duci(gain, np.zeros((2, 40)), {4: np.ones((2, 40))}, names, rng=rng, **settings)
+    >>> found.share, found.true_positive_rate, found.false_positive_rate
+    (0.5, 1.0, 0.0)
     """
     if {len(gain_D), len(clusters), *(table.shape[1] for table in (unread_CD, *read.values()))} != {len(gain_D)}:
         raise ValueError("Expected one cluster of each document, and its gain under the target and every control.")

@@ -159,7 +159,10 @@ def quoted(scope: Scope) -> Block | None:
 
     every = sorted({dose for _, _, cells in rows.values() for dose in cells})
     columns = {named(dose): share(dose) for dose in every} | {"from": source}
-    notes = ("Verdicts by each method's own rule, on other sets and other targets than above; intervals as there.",)
+    notes = (
+        "Verdicts by each method's own rule, on other sets and other targets than above; intervals as there. Canaries: "
+        "by the copies of each.",
+    )
     return cross_table("quoted", world, "From studies of their own", "verdict", rows, columns, QUANTITIES, notes)
 
 
