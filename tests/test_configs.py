@@ -597,6 +597,23 @@ def test_every_half_of_every_domain(world):
     assert set(config.world.axes) >= set(composed("audit", []).world.axes), "every sweep is for every world"
 
 
+IN_NO_REPORT = {
+    "completion_lengths": "a variation of DE-COP's baseline that no paper prints",
+    "cloze_titles": "of another baseline of it, likewise",
+}
+
+
+def test_what_sweeps_of_the_papers_make_stands_in_a_report():
+    reports = [plain_yaml(path) for path in (CONF / "report").glob("*.yaml")]
+    shown = {name for report in reports for names in report.get("sweeps", {}).values() for name in names}
+    assert {name for name, world in SWEEPS_IN_WORLDS if world == "pythia"} - shown == set(IN_NO_REPORT)
+    pythia = next(
+        world for report in reports if report["name"] == "kds" for world in report["worlds"] if world["name"] == "pythia"
+    )
+    models = {name for sweep in ("kds_benchmarks", "kds_scripts") for name in axes_of(sweep, "pythia")["model@target"]}
+    assert {label_of_path(option("model", name).path) for name in models} <= set(pythia["targets"])
+
+
 def test_no_file_is_left_out():
     """A new YAML file must be reached by the tests above: as a command, an option in its place, a sweep."""
     reached = {f"{covered}.yaml" for line in PLACES for covered in line.values[0]}
