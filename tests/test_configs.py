@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from marks import thinned
 from nonmember.artifacts.settings import settings_of
+from nonmember.config.build import build_audit
 from nonmember.config.choices import config_directory, descriptions, groups, options, presets_directory
 from nonmember.config.hydra_compat import plain_yaml
 from nonmember.config.presets import load_presets
@@ -577,6 +578,27 @@ def test_every_sweep_is_a_primary_config_in_every_world(name, world):
             build_all("audit", config)
 
 
+METHODS_AT_SCALE = [
+    pytest.param(name, world, method, id=f"{name}-{method}")
+    for name, world in SWEEPS_IN_WORLDS
+    if world in ("hubble", "pythia_steps")
+    for method in axes_of(name, world)["method"]
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "world", "method"), METHODS_AT_SCALE)
+def test_every_method_composes_at_scale(name, world, method):
+    """In the worlds of published models, which no audit of these tests can run; of read and of unread texts."""
+    first = {key: values[0] for key, values in axes_of(name, world).items()}
+    for reading in ("0", "1"):
+        cell = [f"{key}={value}" for key, value in (first | {"method": method, "data.reading": reading}).items()]
+        config = composed(name, [f"world={world}", *GIVEN_IN_WORLD[world], *cell], beside=SWEEPS)
+        audit = build_audit(config)
+        assert audit.groups
+        assert audit.truth == {"0": "non_member", "1": "member"}[reading]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_half_of_every_domain(world):
@@ -595,6 +617,22 @@ def test_every_half_of_every_domain(world):
         assert build(config.data.corpus) != build(config.data.heldout.corpus)
         assert (config.data.label, config.data.heldout.half) == (f"{domain}-{half}", other_half[half])
     assert set(config.world.axes) >= set(composed("audit", []).world.axes), "every sweep is for every world"
+
+
+IN_NO_REPORT = {
+    "completion_lengths": "a variation of DE-COP's baseline that no paper prints",
+    "cloze_titles": "of another baseline of it, likewise",
+}
+
+
+def test_what_sweeps_of_the_papers_make_stands_in_a_report():
+    reports = [plain_yaml(path) for path in (CONF / "report").glob("*.yaml")]
+    shown = {name for report in reports for names in report.get("sweeps", {}).values() for name in names}
+    assert {name for name, world in SWEEPS_IN_WORLDS if world == "pythia"} - shown == set(IN_NO_REPORT)
+    worlds = next(report["worlds"] for report in reports if report["name"] == "kds")
+    targets = next(world["targets"] for world in worlds if world["name"] == "pythia")
+    models = {name for sweep in ("kds_benchmarks", "kds_scripts") for name in axes_of(sweep, "pythia")["model@target"]}
+    assert {label_of_path(option("model", name).path) for name in models} <= set(targets)
 
 
 def test_no_file_is_left_out():

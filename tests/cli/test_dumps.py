@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,30 @@ def test_papers_by_the_month_of_their_first_version(tmp_path):
     rows.append({**rows[0], "id": "x", "versions": [{"created": "Wed, 1 Mar 2017 08:00:00 GMT"}]})
     dump.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [[item[0] for item in texts(path)] for path in arxiv(dump, tmp_path)] == [["2017"], ["2018"], ["2025"]]
+
+
+@pytest.mark.slow
+def test_each_month_of_papers_is_audited_by_the_command_that_is_printed(tmp_path, nonmember):
+    from nonmember.config.build import build_audit
+    from nonmember.config.grid import cells_of
+    from nonmember.config.roots import register
+
+    dump = tmp_path / "arxiv.json"
+    rows = [{"id": year, "title": "T", "abstract": "A", "created": f"{year}-02-01"} for year in (2017, 2018, 2025)]
+    dump.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = nonmember("data", "arxiv", "--from", dump, "--to", "arxiv").out.splitlines()
+    added = [line.partition(": ")[2] for line in told if line.startswith("Add to a sweep of MC-PDD")]
+    assert [line.partition(" ")[0][-13:] for line in added] == ["2017_02.jsonl", "2018_02.jsonl"]
+    page = (Path(__file__).parents[2] / "docs" / "papers" / "mc_pdd.md").read_text(encoding="utf-8")
+    register()
+    for line in added:
+        assert line in page
+        given = ["world=pythia", "model@target=olmo_7b_instruct", *line.split()]
+        cells = [(build_audit(cell.config), cell.config) for cell in cells_of("mc_pdd_words", given)]
+        assert len(cells) == 6
+        for audit, config in cells:
+            assert (audit.target.path, config.method.letters_only) == ("allenai/OLMo-7B-Instruct-hf", True)
+            assert config.data.label == f"{config.data.domain}-read"
 
 
 def test_what_a_dump_lacks_is_said(tmp_path, nonmember):

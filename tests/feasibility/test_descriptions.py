@@ -120,6 +120,10 @@ def test_rows_of_a_data_set_by_the_longest_name():
     assert described.most_documents(None, "train") == 10
     assert HubDataset("none", {"a": 1}, "x").most_documents("b") is None
     assert hub_datasets()["iamgroot42/mimir"].terms == "accept"
+    yago = hub_datasets()["allegrolab/biographies_yago"]
+    counts = [yago.most_documents("train", f"duplicates={number}") for number in (1, 4, 16, 64, 256)]
+    assert sum(count or 0 for count in counts) == yago.most_documents("train") == 2500
+    assert counts[2] == 446, "not those of duplicates=1, whose name begins it"
 
 
 def test_fewer_layers_are_the_same_model():

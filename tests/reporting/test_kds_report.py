@@ -139,6 +139,14 @@ def test_sets_with_older_members_stand_apart(kds_paper):
     assert second.columns == POSTER["table2"].columns
     assert text(first, "KDS", "WikiMIA") == text(second, "KDS", "Enron") == "1.000 / 1.000"
     assert text(first, "KDS", "BookMIA") == DASH
+    both = [
+        kds(c, 0, slope * c, sweep, world="pythia", target=target, data={"domain": "enron"})
+        for c in RATES
+        for sweep, target, slope in (("kds_main", "pythia-6.9b", 1), ("kds_scripts", "Mistral-7B-Instruct-v0.2", -1))
+    ]
+    section = built(kds_paper, *both)["table2"]
+    for target, printed in (("pythia-6.9b", "1.000 / 1.000"), ("Mistral-7B-Instruct-v0.2", "−1.000 / −1.000")):
+        assert text(block(section, f"table2-{target}-pythia"), "KDS", "Enron") == printed
 
 
 # ------------------------------------------------------------------- consistency, ablation, control

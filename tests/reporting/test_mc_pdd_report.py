@@ -125,6 +125,17 @@ def test_rivals_over_groups_and_documents(mc_pdd_paper):
     assert row(found, "scipy") == ["4", "6", "0.750", "0.550", "0 of 1"]
 
 
+def test_the_column_of_wikimia_and_no_levels_of_other_studies(mc_pdd_paper):
+    levels = {"method": "levels", "world": "pythia", "verdict": "score_only", "target": "Llama-3.1-8B-Instruct"}
+    given = {**levels, "data": {"domain": "wikimia"}, "details": {"auc": {"loss": 0.54, "mink(0.2)": 0.55}}}
+    found = [made_up.result(**given, sweep=sweep) for sweep in ("mc_pdd_wikimia", "arena")]
+    document = mc_pdd_paper.build(runs_of(*found))
+    assert [cell_text(cells.cells[0]) for cells in document.glance.rows] == ["1"]
+    (rivals,) = [section for section in document.sections if section.key == "rivals"]
+    table = block(rivals, "wikimia-pythia")
+    assert (table.columns, row(table, "PPL"), row(table, "Min-K%")) == (("WikiMIA",), ["0.540"], ["0.550"])
+
+
 def test_uniformity_where_nothing_was_read(mc_pdd_paper):
     ps = (0.01, 0.2, 0.5, 0.9)
     results = [mc_pdd(sweep="mc_pdd_null", p=p, candidate="unread_1", seed=seed) for seed, p in enumerate(ps)]

@@ -94,6 +94,15 @@ def test_table_4_with_the_median_of_the_splits(paper):
     assert text(table, "PaCoST", "scipy") == formats.DASH
 
 
+def test_llm_di_as_the_paper_ran_it_is_a_table_of_its_own(paper):
+    told = {"method": "llm_di", "sweep": "table4_program", "verdict": "inconclusive"}
+    given = {**told, "world": "pythia", "target": "pythia-410m", "details": {"median_p_value": 0.2}}
+    table = built(paper, made_up.result(**given, p_value=0.6, data={"domain": "hackernews"}))["table4"]
+    assert [row.name for row in block(table, "pythia").rows] == ["LLM-DI", "LLM-DI, median of its splits"]
+    assert text(table, "LLM-DI", "HN", "pythia").endswith("(0.395 / 0.022)")
+    assert text(table, "LLM-DI, median of its splits", "HN", "pythia") == f"0.200 / {formats.DASH}"
+
+
 def test_table_5(paper):
     results = [
         made_up.result(sweep="table5", reference="micro_xs", target=target, truth=truth, p_value=p)

@@ -34,5 +34,6 @@ def main() -> None:
         sys.stdout.write(f"{path}\n")
     if variable:
         sys.stdout.write(f"Configs find them by {variable}={to}\n")
-    else:
-        sys.stdout.write(f"Add to a sweep of MC-PDD: data.read_path={paths[0]} data.unread_path={paths[-1]}\n")
+    for path in () if variable else paths[:-1]:
+        more = f" data.domain={path.stem} method.letters_only=true" if given.name == "arxiv" else ""
+        sys.stdout.write(f"Add to a sweep of MC-PDD: data.read_path={path} data.unread_path={paths[-1]}{more}\n")

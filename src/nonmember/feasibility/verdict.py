@@ -118,6 +118,8 @@ def check(
     if many and terms and status == GPUS.format(num_gpus):
         status += ", terms accepted"
     lacks, hub = dict.fromkeys(_lacking(specs, [spec for _, spec in files])), hub_names(specs)
+    if assumed := [f"{number} documents in {path}" for path in lacks if (number := _assumed_of(path)) is not None]:
+        sentences.append(f"tokens and hours assume {formats.listed(assumed)}")
     return CheckResult(status, tuple(hub), tuple(sentences), num_gpus, gib, settings, tuple(jobs), tuple(lacks))
 
 
@@ -262,6 +264,12 @@ def _lacking(specs: Iterable[Any], absent: Iterable[CorpusSpec]) -> Iterator[str
             yield from (path.removeprefix(MARK) for path in _paths(spec) if path.startswith(MARK))
     for spec in absent:
         yield from _paths(spec)
+
+
+def _assumed_of(path: str) -> int | None:
+    """Documents of a file that is not there."""
+    described = hub_datasets().get(Path(path).name)
+    return None if described is None else described.most_documents()
 
 
 def _paths(spec: CorpusSpec) -> Sequence[str]:

@@ -20,7 +20,7 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.grid import PAIR, RANGE, Block, Figure, TableCell
 from nonmember.reports.core.numbers import Value, counted, detail, mean_of
 from nonmember.reports.core.report import Filled, Glance, figures, tables
-from nonmember.reports.core.worlds import Scope, by_domain, one_target
+from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
 from nonmember.reports.declared.cells import computed
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.render.blocks import block_of
@@ -131,6 +131,7 @@ class Study:
     Attributes:
         key: Of the section.
         runs: All of its results.
+        model: Where the section has a study of each of several targets: of which this is one.
         corner: What the rows are.
         groups: Row -> its results, and what they are judged by, where rows are not the scores of all.
     """
@@ -140,6 +141,7 @@ class Study:
     runs: Sequence[Run]
     corner: str = "score"
     groups: Mapping[str, tuple[Sequence[Run], Value]] = field(default_factory=dict)
+    model: str = ""
 
     @cached_property
     def sets(self) -> tuple[str, ...]:
@@ -181,10 +183,14 @@ def everything(scope: Scope, key: str) -> Study:
     return Study(scope, key, one_target(scope, scope.of(key)))
 
 
-def by_age(scope: Scope, key: str, *, is_older: bool) -> Study:
-    """Sets whose members are older than their non-members, those that the world names for table 1; or the others."""
+def by_age(scope: Scope, key: str, *more: str, is_older: bool) -> list[Study]:
+    """Of each target by itself, sets whose members are older than their non-members, those that the world names for
+    table 1; or the others. more: keys of further sweeps."""
     older = scope.world.domains_of.get("table1", ())
-    return Study(scope, key, one_target(scope, [run for run in scope.of(key) if (run.domain in older) == is_older]))
+    runs = [run for sweep in (key, *more) for run in scope.of(sweep) if (run.domain in older) == is_older]
+    targets = dict.fromkeys(str(run.question.target) for run in runs)
+    is_alone = len(targets) == 1
+    return [Study(scope, key, select(runs, target=name), model="" if is_alone else name) for name in targets]
 
 
 BY_TARGET: dict[str, Value] = {
@@ -296,12 +302,13 @@ def table(study: Study, measure: Measure) -> Block | None:
 
     rows = {name: [cell(row.get(item)) for item in columns] for name, row in study.rows.items()}
     notes = [f"Target: {study.target}.", study.say_draws()]
+    title = ", ".join(filter(None, (measure.title, study.model and study.target)))
     if measure is CORRELATION and columns:
         notes += [say_signs(rows, columns) if study.corner == "score" else "", say_averages(rows)]
         rows = {name: [*cells, mean_of(cells, world)] for name, cells in rows.items()}
         columns = (*columns, "average")
-    key = "-".join(filter(None, (study.key, measure.part)))
-    return block_of(study.scope, key, measure.title, study.corner, columns, rows, measure.numbers, notes)
+    key = "-".join(filter(None, (study.key, measure.part, study.model and formats.slug(study.model))))
+    return block_of(study.scope, key, title, study.corner, columns, rows, measure.numbers, notes)
 
 
 def say_signs(rows: Mapping[str, Sequence[TableCell]], sets: Sequence[str]) -> str:
@@ -323,8 +330,12 @@ def say_averages(rows: Mapping[str, Sequence[TableCell]]) -> str:
     return f"The average is over the {of} set{'s' * (of > 1)} with a number{aside}." if of else ""
 
 
-def shown(study: Study, *measures: Measure, nothing: str = "no results for this table yet.") -> Filled:
-    return tables(*(table(study, measure) for measure in measures or (CORRELATION, EACH_DRAW, GAPS)), nothing=nothing)
+def shown(
+    *studies: Study,
+    measures: Sequence[Measure] = (CORRELATION, EACH_DRAW, GAPS),
+    nothing: str = "no results for this table yet.",
+) -> Filled:
+    return tables(*(table(study, measure) for study in studies for measure in measures), nothing=nothing)
 
 
 # ------------------------------------------------------------------------------------- level by level
@@ -466,12 +477,13 @@ class KdsReport(DeclaredReport):
 
     special: ClassVar = {
         "table1": lambda scope: shown(
-            by_age(scope, "table1", is_older=True),
-            CORRELATION,
-            EACH_DRAW,
+            *by_age(scope, "table1", is_older=True),
+            measures=(CORRELATION, EACH_DRAW),
             nothing="no benchmark with older members here.",
         ),
-        "table2": lambda scope: shown(by_age(scope, "table2", is_older=False), CORRELATION, EACH_DRAW),
+        "table2": lambda scope: shown(
+            *by_age(scope, "table2", "scripts", is_older=False), measures=(CORRELATION, EACH_DRAW)
+        ),
         "levels": against_share,
         "consistency": consistencies,
         "ablation": lambda scope: shown(by_setting(scope)),

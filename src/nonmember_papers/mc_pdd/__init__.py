@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import ClassVar
 
 from nonmember.reports.core.report import Filled, tables
@@ -10,6 +12,7 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.facts import parts_of
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.report import DeclaredReport
+from nonmember.results.load import Run
 
 EPOCHS = Plot(
     rows=["domain?", "each"],
@@ -36,3 +39,8 @@ def by_epochs(scope: Scope) -> Filled:
 
 class McPddReport(DeclaredReport):
     special: ClassVar = {"contamination": by_epochs}
+
+    def scopes(self, runs: Sequence[Run]) -> list[Scope]:
+        """Of levels, which many studies measure, those of the paper's sweeps."""
+        own = set(chain(*self.sweeps.values()))
+        return super().scopes([run for run in runs if run.question.method != "levels" or run.question.sweep in own])

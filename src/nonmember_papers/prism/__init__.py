@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.core import controls, formats
-from nonmember.reports.core.grid import INTERVAL, RANGE, Figure, Numeral, TableCell, TableRow, dash
+from nonmember.reports.core.grid import INTERVAL, RANGE, Block, Figure, Numeral, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Value, field, over_draws, with_interval
 from nonmember.reports.core.published import PAPERS, published_number, published_tables
 from nonmember.reports.core.report import Filled, figures, tables
@@ -52,18 +52,29 @@ TESTS = TableSpec(
     has_controls=True,
     names={"method": {"llm_di": "LLM-DI", "pacost": "PaCoST"}},
 )
+PROGRAM = replace(
+    TESTS,
+    sweep="program",
+    title="LLM-DI by its authors’ program",
+    names={"method": {"llm_di": "LLM-DI"}},
+    has_controls=False,
+)
 MEDIANS = CellTemplate("{statistics.details.median_p_value@untouched:p} / {statistics.details.median_p_value@member:p}")
 
 
 def tests_of_membership(scope: Scope) -> Filled:
-    """Table 4, with the median of LLM-DI's splits below it."""
-    table = replace(TESTS, published=published_tables(PAPERS / "prism" / "published.txt")["table4"])
+    """Table 4, and LLM-DI as the paper ran it, each with the median of LLM-DI's splits below it."""
+    return tables(*(block for table in (TESTS, PROGRAM) for block in with_medians(table, scope)))
+
+
+def with_medians(table: TableSpec, scope: Scope) -> list[Block]:
+    table = replace(table, published=published_tables(PAPERS / "prism" / "published.txt")["table4"])
     runs = select(table.runs(scope), method="llm_di")
     domains = table.labels(table.across(scope), scope, table.runs(scope))
     medians = TableRow(
         "LLM-DI, median of its splits", tuple(MEDIANS.cell(select(runs, domain=label), scope) for label in domains)
     )
-    return tables(*(replace(block, rows=(*block.rows, medians)) for block in table.blocks(scope)))
+    return [replace(block, rows=(*block.rows, medians)) for block in table.blocks(scope)]
 
 
 def sets(scope: Scope) -> Filled:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
-from nonmember.checks import require_text
+from nonmember.checks import MARK, require_text
 from nonmember.corpora.sources.columns import (
     IDS,
     IN_BRACES,
@@ -289,7 +289,10 @@ class Jsonl(FromRows):
 
     def bound(self, hub: HubBounds) -> Bound:
         return counted(
-            self, lambda: files_at(self.path), lambda path: enumerate((item.text for item in self._read(path)), start=1)
+            self,
+            lambda: files_at(self.path),
+            lambda path: enumerate((item.text for item in self._read(path)), start=1),
+            lambda: hub(file_name(self.path), ()),
         )
 
     def validate(self) -> None:
@@ -417,7 +420,7 @@ class Table(CorpusSpec):
                     known.add(name)
                     yield cursor.rows, text.filled(row, where)
 
-        return counted(self, lambda: table_files(self.path), texts)
+        return counted(self, lambda: table_files(self.path), texts, lambda: hub(file_name(self.path), ()))
 
     def validate(self) -> None:
         table_files(self.path)
@@ -546,12 +549,24 @@ class _Files:
     texts: Texts = field(compare=False)
 
 
-def counted(source: CorpusSpec, paths: Callable[[], Sequence[Path]], texts: Texts) -> Bound:
-    """Documents of files and their mean number of words; neither where they are not there, which `validate` says."""
+def file_name(path: str | Sequence[str]) -> str:
+    """Of a file, or of the first; the key of one that is not given."""
+    first = path if isinstance(path, str) else path[0]
+    return Path(first.removeprefix(MARK)).name
+
+
+def counted(
+    source: CorpusSpec,
+    paths: Callable[[], Sequence[Path]],
+    texts: Texts,
+    assumed: Callable[[], Bound] = lambda: Bound(None),
+) -> Bound:
+    """Documents of files and their mean number of words; what is assumed where they are not there, which `validate`
+    says."""
     try:
         files = tuple((path, item.st_mtime_ns, item.st_size) for path in paths() if (item := path.stat()))
     except ValueError:
-        return Bound(None)
+        return assumed()
     return _counted(_Files(repr(source), files, texts))
 
 
