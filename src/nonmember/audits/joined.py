@@ -132,7 +132,7 @@ def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, st
     outcome = method.join([_part_result(name, result) for name, result in results.items()])
     assert isinstance(outcome.details, AutoDetails)
     details = replace(outcome.details, parts=[_as_details(item, folder) for item in done])
-    outcome = replace(outcome, details=details, warnings=tuple(_warnings(done)))
+    outcome = replace(outcome, details=details, warnings=tuple(warnings_about(done)))
     keys = audit_keys(audit, builder)
     of_parts = {name: result.provenance.keys["audit"] for name, result in results.items()}
     keys |= {"audit": key_hash({"question": keys["audit"], PARTS: of_parts})}
@@ -177,11 +177,15 @@ def _as_details(item: Done, folder: Path) -> PartDetails | LeftOut:
     }
 
 
-def _warnings(done: Sequence[Done]) -> Iterator[str]:
+def warnings_about(done: Sequence[Done]) -> Iterator[str]:
+    """What was left out or counts for nothing, and what a part warns of that decides how it is to be read."""
     for item in done:
         if item.result is None:
             yield f"{item.part.method} was left out: {item.reason}"
-        elif item.result.verdict.decision == "invalid":
+            continue
+        passed_on = method_named(item.part.method).passed_on
+        yield from (f"{item.part.method}: {text}" for text in item.result.verdict.warnings if text.startswith(passed_on))
+        if item.result.verdict.decision == "invalid":
             yield f"{item.part.method} is invalid and counts as a test with p = 1; see {PARTS}/{item.part.method}."
 
 
