@@ -183,10 +183,11 @@ def warnings_about(done: Sequence[Done]) -> Iterator[str]:
         if item.result is None:
             yield f"{item.part.method} was left out: {item.reason}"
             continue
-        passed_on = method_named(item.part.method).passed_on
-        yield from (f"{item.part.method}: {text}" for text in item.result.verdict.warnings if text.startswith(passed_on))
-        if item.result.verdict.decision == "invalid":
-            yield f"{item.part.method} is invalid and counts as a test with p = 1; see {PARTS}/{item.part.method}."
+        name, verdict = item.part.method, item.result.verdict
+        passed_on = method_named(name).passed_on
+        yield from (f"{name}: {text}" for text in verdict.warnings if text.startswith(passed_on))
+        if verdict.decision == "invalid":
+            yield f"{name} is invalid and counts as a test with p = 1; see {PARTS}/{name}."
 
 
 def _asked_of_the_target(joined: AuditResult, results: Mapping[str, AuditResult]) -> AuditResult:
