@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from nonmember.audits.joined import Done, JoinedPart, warnings_about
 from nonmember.methods import Auto, Decop, Dose, Prism
 from nonmember.methods.auto import PartResult
+from nonmember.methods.prism.prism import NEAR
 from nonmember.stats.multiplicity import harmonic_mean_p
+from reporting import made_up
 
 SETTINGS = {
     "methods": None,
@@ -84,6 +87,13 @@ def test_a_contradiction_is_invalid_and_says_so():
     found = AUTO.join([not_used("prism", 1e-4), used("llm_di", 1e-4)])
     assert found.verdict == "invalid"
     assert "both reject" in found.allowed_claim
+
+
+@pytest.mark.parametrize("reason", ["No power here, because ranks are noise.", NEAR])
+def test_how_a_part_is_to_be_read_stands_in_the_joined_result(reason):
+    part = JoinedPart("prism", models=1, tokens=0, requests=0, compares=False, cell=None)
+    result = made_up.result(warnings=(reason, "70 documents: below 150 the p-value is unstable."))
+    assert list(warnings_about([Done(part, result)])) == [f"prism: {reason}"]
 
 
 def test_parts_without_a_test_are_no_test():

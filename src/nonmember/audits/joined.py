@@ -132,7 +132,7 @@ def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, st
     outcome = method.join([_part_result(name, result) for name, result in results.items()])
     assert isinstance(outcome.details, AutoDetails)
     details = replace(outcome.details, parts=[_as_details(item, folder) for item in done])
-    outcome = replace(outcome, details=details, warnings=tuple(_warnings(done)))
+    outcome = replace(outcome, details=details, warnings=tuple(warnings_about(done)))
     keys = audit_keys(audit, builder)
     of_parts = {name: result.provenance.keys["audit"] for name, result in results.items()}
     keys |= {"audit": key_hash({"question": keys["audit"], PARTS: of_parts})}
@@ -177,12 +177,17 @@ def _as_details(item: Done, folder: Path) -> PartDetails | LeftOut:
     }
 
 
-def _warnings(done: Sequence[Done]) -> Iterator[str]:
+def warnings_about(done: Sequence[Done]) -> Iterator[str]:
+    """What was left out or counts for nothing, and what a part warns of that decides how it is to be read."""
     for item in done:
         if item.result is None:
             yield f"{item.part.method} was left out: {item.reason}"
-        elif item.result.verdict.decision == "invalid":
-            yield f"{item.part.method} is invalid and counts as a test with p = 1; see {PARTS}/{item.part.method}."
+            continue
+        name, verdict = item.part.method, item.result.verdict
+        passed_on = method_named(name).passed_on
+        yield from (f"{name}: {text}" for text in verdict.warnings if text.startswith(passed_on))
+        if verdict.decision == "invalid":
+            yield f"{name} is invalid and counts as a test with p = 1; see {PARTS}/{name}."
 
 
 def _asked_of_the_target(joined: AuditResult, results: Mapping[str, AuditResult]) -> AuditResult:

@@ -37,16 +37,16 @@ from nonmember.stats.correlation import RankMetric, rank_correlation
 OPTIONAL = ("near_kl", "min_third_delta", "min_third_agreement")
 COUNTS = ("num_documents", "min_characters", "max_characters")
 
-
+NO_POWER = "No power here, because "  # as a warning begins where the test could not have cleared the set
 LEARNT_IN_GENERAL = (
-    "No power here, because the distilled reference learnt from the documents how the target differs in general: on "
+    f"{NO_POWER}the distilled reference learnt from the documents how the target differs in general: on "
     "third text, which it was not trained on, it agrees with the target better than the reference does (rank "
     "correlations {rho_distilled_target:.3f} and {rho_reference_target:.3f}). So even a set that was never read would "
     "hardly be cleared. For PRISM take a reference that differs from the target in nothing but the documents, such as "
     "its sibling (model@reference=own_sibling)."
 )
 RANKS_ARE_NOISE = (
-    "No power here, because target and reference rank even third text too differently by this score (rank correlation "
+    f"{NO_POWER}target and reference rank even third text too differently by this score (rank correlation "
     "{rho_reference_target:.3f}): single tokens decide, as where a model is nearly certain of many. So even a set that "
     "was never read would hardly be cleared. For PRISM take a score of all tokens alike (score@method.score=loss) or a "
     "reference nearer to the target."

@@ -30,7 +30,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.gates import Finding, as_details, failures
-from nonmember.methods.prism.gates import Power, PrismGates
+from nonmember.methods.prism.gates import NO_POWER, Power, PrismGates
 from nonmember.methods.prism.ladder import Ladder, search, step_groups, with_rate
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
@@ -137,6 +137,7 @@ class Prism(Method):
     requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
     )
+    passed_on = (NO_POWER, NEAR)
 
     def __post_init__(self) -> None:
         super().__post_init__()
