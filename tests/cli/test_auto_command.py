@@ -138,6 +138,17 @@ def test_a_seal_of_several_questions_is_refused_when_it_is_written(nonmember):
 
 
 @pytest.mark.slow
+def test_what_cannot_be_run_by_the_advised_score_goes_by_the_next(auto, make_model):
+    """The default compares tokens of one tokenizer; losses need none."""
+    other = make_model(1, words=("alder", "birch", "cedar"))
+    said, folder = auto("method.methods=[difference_in_differences]", f"reference.path={other}")
+    assert said.status == 0, said.err
+    result = json.loads((folder / "parts/difference_in_differences/result.json").read_text())
+    assert result["question"]["score"] == "loss"
+    assert "difference_in_differences went by other settings (loss). Only " in said.out
+
+
+@pytest.mark.slow
 def test_nothing_to_run_is_said(auto):
     said, folder = auto("method.methods=[prism]", "method.max_models=0")
     assert (said.status, folder) == (1, None)

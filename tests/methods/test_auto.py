@@ -91,7 +91,7 @@ def test_a_contradiction_is_invalid_and_says_so():
 
 @pytest.mark.parametrize("reason", ["No power here, because ranks are noise.", NEAR])
 def test_how_a_part_is_to_be_read_stands_in_the_joined_result(reason):
-    part = JoinedPart("prism", models=1, tokens=0, requests=0, compares=False, cell=None)
+    part = JoinedPart("prism", models=1, tokens=0, requests=0, compares=False, cells=())
     result = made_up.result(warnings=(reason, "70 documents: below 150 the p-value is unstable."))
     assert list(warnings_about([Done(part, result)])) == [f"prism: {reason}"]
 

@@ -34,21 +34,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JoinedPart:
-    """method: its name.   models, tokens, requests: what it costs.   cell: its audit; None: it cannot be put, and
-    `reason` says why.   compares: whether it compares single texts of the set with held-out ones."""
+    """method: its name.   models, tokens, requests: what it costs.   compares: whether it compares single texts of the
+    set with held-out ones.   cells: its audit, and those that take its place where it cannot be made, by other settings;
+    none: it cannot be put, and `reason` says why."""
 
     method: str
     models: int
     tokens: int
     requests: int
     compares: bool
-    cell: Cell | None
+    cells: Sequence[Cell]
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A part with its result, or why it has none."""
+    """A part with its result, and why it has none, or not that of its first audit."""
 
     part: JoinedPart
     result: AuditResult | None
@@ -82,14 +83,9 @@ def _run(parts: Sequence[JoinedPart], method: Auto, builder: Builder) -> Iterato
     for part in parts:
         over = _over(method, models + part.models, tokens + part.tokens, requests + part.requests)
         reason = part.reason or (told_apart if part.compares else "") or over
-        if reason or part.cell is None:
+        result, reason = (None, reason) if reason else _first_that_runs(part.cells, builder)
+        if result is None:
             yield Done(part, None, reason)
-            continue
-        part.cell.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            result = run_cell(part.cell, builder)
-        except ValueError as error:  # what this method cannot work with does not hinder the others
-            yield Done(part, None, str(error))
             continue
         models, tokens, requests = models + part.models, tokens + part.tokens, requests + part.requests
         auc = result.statistics.value
@@ -97,7 +93,19 @@ def _run(parts: Sequence[JoinedPart], method: Auto, builder: Builder) -> Iterato
             told_apart = (
                 f"text alone tells the suspect from the held-out set (blind AUC {auc:.3f}, above {INTERPRETABLE_UP_TO})"
             )
-        yield Done(part, result)
+        yield Done(part, result, reason)
+
+
+def _first_that_runs(cells: Sequence[Cell], builder: Builder) -> tuple[AuditResult | None, str]:
+    """And why the first one does not: what a method cannot work with does not hinder the others."""
+    reason = ""
+    for cell in cells:
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return run_cell(cell, builder), reason
+        except ValueError as error:
+            reason = reason or str(error)
+    return None, reason
 
 
 def foreseen(parts: Sequence[JoinedPart], method: Method) -> list[tuple[JoinedPart, str]]:
@@ -184,6 +192,8 @@ def warnings_about(done: Sequence[Done]) -> Iterator[str]:
             yield f"{item.part.method} was left out: {item.reason}"
             continue
         name, verdict = item.part.method, item.result.verdict
+        if item.reason:
+            yield f"{name} went by other settings ({item.result.question.score}). {item.reason}"
         passed_on = method_named(name).passed_on
         yield from (f"{name}: {text}" for text in verdict.warnings if text.startswith(passed_on))
         if verdict.decision == "invalid":

@@ -59,7 +59,8 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     method = audit.method
     assert isinstance(method, Auto)
     situation = Situation.of(_situation(config, audit, builder))
-    advised = {item.name: item.contestant for item in reversed(advise(situation).concluding)}  # the best of each method
+    ranked = [item.contestant for item in advise(situation).concluding]
+    advised = {item.name: item for item in reversed(ranked)}  # the best of each method
     contestants = {item.name: item for item in reversed(CONTESTANTS)} | advised
     # Of a target that gives log-probabilities nothing is asked unless it follows instructions: writing takes hours.
     may_ask = method.follows or situation.level is None or situation.level < Access.PROMPT_LOGPROBS
@@ -71,19 +72,15 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
         names.insert(0, BLIND)
     parts = []
     for name in names:
-        cell, reason = None, ""
-        try:
-            with compose(name, _overrides(contestants.get(name), method.given.get(name, {}))) as (own, _):
-                cell = cell_of(own, folder / PARTS / name)
-        except ValueError as error:  # an incomplete question among them
-            reason = str(error)
-        parts.append(JoinedPart(name, *_cost_of(costs.get(name)), name in compares, cell, reason))
+        cells, reason = [], ""
+        for variant in dict.fromkeys(item.variant for item in ranked if item.name == name) or ("",):
+            try:
+                with compose(name, [*variant.split(), *settings_as_overrides(method.given.get(name, {}))]) as (own, _):
+                    cells.append(cell_of(own, folder / PARTS / name))
+            except ValueError as error:  # an incomplete question among them
+                reason = reason or str(error)
+        parts.append(JoinedPart(name, *_cost_of(costs.get(name)), name in compares, cells, "" if cells else reason))
     return parts
-
-
-def _overrides(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
-    chosen = contestant.variant.split() if contestant is not None else []
-    return [*chosen, *settings_as_overrides(given)]
 
 
 def _cost_of(cost: Cost | None) -> tuple[int, int, int]:

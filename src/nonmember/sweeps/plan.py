@@ -80,14 +80,17 @@ class SweepPlan:
 
     def _see_part(self, index: int, part: JoinedPart) -> str:
         """Why it would not be run; empty: it would."""
-        assert part.cell is not None
-        if self._has_ended(part.cell):
-            return ENDED
-        try:
-            self._add(index, part.cell)
-        except ValueError as error:  # for which it would be left out
-            return str(error)
-        return ""
+        reason = ""
+        for cell in part.cells:
+            if self._has_ended(cell):
+                return ENDED
+            try:
+                self._add(index, cell)
+            except ValueError as error:  # for which it would be left out
+                reason = reason or str(error)
+            else:
+                return ""
+        return reason
 
     def _add(self, index: int, cell: Cell) -> None:
         if self.is_dry:
