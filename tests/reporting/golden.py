@@ -103,4 +103,16 @@ def _beside(run: Run) -> list[Any]:
 
 
 def _hash(part: Any) -> str:
-    return hashlib.sha256(json.dumps(part, default=str).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_rounded(part), default=str).encode()).hexdigest()[:16]
+
+
+def _rounded(part: Any) -> Any:
+    """Nine digits of each number: the last ones differ from processor to processor."""
+    match part:
+        case float():
+            return float(f"{part:.9g}")
+        case dict():
+            return {key: _rounded(value) for key, value in part.items()}
+        case list() | tuple():
+            return [_rounded(value) for value in part]
+    return part
