@@ -26,7 +26,13 @@ READERS = (
     "nonmember_papers",
     "nonmember_verify",
 )
-MADE_BY_REPORTS = {"each", "seconds_per_work", "text_alone"}  # of results, before tables are made of them
+MADE_BY_REPORTS = {
+    "each",
+    "seconds_per_work",
+    "text_alone",
+    "right",
+    "asked",
+}  # of results, before tables are made of them
 Path_ = tuple[str, ...]  # steps; those of which a part is not known have * in it
 
 
@@ -79,7 +85,9 @@ def parts_of(declared: Any) -> Iterator[Any]:
 def is_declared(path: Path_) -> bool:
     types = known_details().values()
     if path[0] == "each" and path[1:]:
-        return any(holds(part, path[1:]) for declared in types for part in parts_of(declared))
+        return path[1] in MADE_BY_REPORTS or any(
+            holds(part, path[1:]) for declared in types for part in parts_of(declared)
+        )
     return path[0] in MADE_BY_REPORTS or any(holds(declared, path) for declared in types)
 
 
