@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class JoinedPart:
     """method: its name.   models, tokens, requests: what it costs.   compares: whether it compares single texts of the
-    set with held-out ones.   cells: its audit, and those that take its place where it cannot be made, by other settings;
-    none: it cannot be put, and `reason` says why."""
+    set with held-out ones.   cells: its audit, and those that take its place where it cannot be made; none: it
+    cannot be put, and `reason` says why."""
 
     method: str
     models: int

@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nonmember.advice import advise
-from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Contestant, Cost
+from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Cost
 from nonmember.advice.situation import Situation, about_texts, offered
 from nonmember.artifacts import Builder
 from nonmember.audits.joined import JoinedPart
