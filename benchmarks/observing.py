@@ -165,8 +165,13 @@ def peak_activation_bytes(vocab_size: int, device: str) -> int:
         before = torch.cuda.memory_allocated()
         statistics_of(split, batches)
         return torch.cuda.max_memory_allocated() - before
+    return peak_bytes(lambda: statistics_of(split, batches))
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """Most memory that a call on the CPU has allocated at one time."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        statistics_of(split, batches)
+        call()
     events = profiler.profiler.kineto_results.events()
     changes = sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]")
     return max(itertools.accumulate(num_bytes for _, num_bytes in changes))

