@@ -28,6 +28,7 @@ ARENA, DOSE, CALIBRATION, ORDER = (
 COUNT = re.compile(r"(\d+)†? of (\d+)(?: \\\[([\d.]+)%, ([\d.]+)%\\\])?")
 SIZES = (50, 150, 500)
 DEFAULT = "docs/results/default_score/report.md"
+POWER = "docs/results/prism_power/report.md"
 CANARIES = "docs/studies/canaries.json"
 CONDITION, VARIANTS, CANARIES_OF_A_SET = ("random", 12), 50, 8  # of that study
 READINGS = {"nothing": 0, "1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
@@ -39,6 +40,7 @@ MADE = {
     "sizes": f"the arena by number of documents: sets of {{}} texts, {MICRO}",
     "calibration": f"study of calibrated clearance, reported half: sets of 100 texts (power also of 500), {MICRO}",
     "default": f"choice of the default score, reported sets: {{}} texts of four kinds, {MICRO} and Pile text",
+    "power": f"PRISM's power: sets of 150 texts, a sibling as the reference, four targets, {MICRO}",
     "canaries": "study of canaries: {0} canaries of 12 random words and 50 variants (unread: 3 of 8 words and 20 "
     "variants), models of .7 million parameters, docstrings of libraries",
     "order": f"order test in the micro world: files of at most 300 lines of 20 words, 50 orders, {MICRO}",
@@ -155,6 +157,10 @@ def collected() -> Iterator[dict[str, Any]]:
             where = f"{ARENA}, Found at 5% false positives: {name}, {reading}"
             yield from cell(method, "", "ranking", READINGS[reading], text, "arena", where)
     yield from _order()
+    title, row = "Cleared, four targets. Micro world", "losses, its sibling"
+    for dose, column in enumerate(("never read", "read once")):
+        text, where = table(POWER, title, row)[row][column], f"{POWER}, {title}: {row}, {column}"
+        yield from cell("prism", "loss", "non_membership", dose, text, "power", where, 150)
     yield from _canaries()
 
 
@@ -188,7 +194,7 @@ def made() -> str:
     """What the file holds."""
     sources = {
         path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
-        for path in (ARENA, DOSE, CALIBRATION, ORDER, DEFAULT, CANARIES)
+        for path in (ARENA, DOSE, CALIBRATION, ORDER, DEFAULT, POWER, CANARIES)
     }
     head = json.dumps({"version": VERSION, "made_from": sources})[:-1]
     cells = ",\n  ".join(json.dumps(one) for one in collected())
