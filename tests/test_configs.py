@@ -695,7 +695,7 @@ def test_every_option_says_what_it_is():
     for group in GROUPS:
         described = {name: what for rows in descriptions(group).values() for name, what in rows.items()}
         assert sorted(described) == options(group)
-        assert all(described.values())
+        assert all(described.values()), f"{group}: {[name for name, what in described.items() if not what]}"
 
 
 # ----------------------------------------------------------------------------- numbers of the papers
