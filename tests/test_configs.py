@@ -51,7 +51,15 @@ STUDIES = [
 ]  # made for a sweep of their own, with axes of their own
 SAME_MODELS = ["smollm_kinds", "gemma", "gemma_short"]  # of other text or another base, by the presets of another
 REAL = ["smollm", "smollm_kinds", "gemma"]
-WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
+WORLD_FILES = {
+    path.relative_to(CONF / "world").with_suffix("").as_posix(): plain_yaml(path)
+    for path in CONF.glob("world/**/*.yaml")
+} | ROWS.get("world", {})
+WORLDS = [  # over which sweeps go: those with axes
+    name
+    for name in options("world")
+    if name not in (*STUDIES, *SAME_MODELS, "own") and WORLD_FILES[name].get("like") != "own"
+]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 AXIS = re.compile(r"\$\{(?:world\.axes)?\.(\w+)\}")  # which another follows
 WORLDS_OF_SWEEP = {  # the others go over the axes of any world
@@ -347,8 +355,7 @@ def option(group: str, name: str) -> DictConfig:
 @functools.cache
 def axes_of_world(world: str) -> dict[str, Any]:
     """As they are written, each that follows another with its values."""
-    file = CONF / "world" / f"{world}.yaml"
-    own = plain_yaml(file) if file.is_file() else ROWS["world"][world]
+    own = WORLD_FILES[world]
     names = [name for name in own.get("defaults", []) if isinstance(name, str) and name != "_self_"]
     axes = {key: values for name in names for key, values in axes_of_world(name.partition("@")[0]).items()}
     return axes | own.get("axes", {})
@@ -367,6 +374,8 @@ def axes_of(sweep: str, world: str) -> dict[str, list[str]]:
     axes = axes_of_world(world)
 
     def followed(values: str) -> str:
+        for axis in AXIS.findall(values):
+            assert axis in axes, f"the sweep {sweep} goes over the axis {axis}, which the world {world} has not"
         return AXIS.sub(lambda axis: followed(str(axes[axis[1]])), values)
 
     grid = {key: values for file in chain_of(sweep) for key, values in file.get("grid", {}).items()}
@@ -686,7 +695,7 @@ def test_every_option_says_what_it_is():
     for group in GROUPS:
         described = {name: what for rows in descriptions(group).values() for name, what in rows.items()}
         assert sorted(described) == options(group)
-        assert all(described.values())
+        assert all(described.values()), f"{group}: {[name for name, what in described.items() if not what]}"
 
 
 # ----------------------------------------------------------------------------- numbers of the papers

@@ -74,6 +74,14 @@ def mini(tmp_path):
     return write
 
 
+def test_tables_of_another_folder_are_refused_and_not_passed_over(mini):
+    folder = mini("own")
+    (folder / "presets").mkdir()
+    sentence = r"presets is not read: .* Write each row as a file, GROUP/NAME\.yaml"
+    with pytest.raises(ValueError, match=sentence), overridden(folder, "world=mini"):
+        pass
+
+
 def test_a_world_takes_the_presets_of_the_one_it_is_like(mini):
     with composed("audit", ["world=micro", "method=kds"]) as (config, _):
         wanted = OmegaConf.to_container(config.method)

@@ -17,6 +17,7 @@ from nonmember.config.compose import composed
 from nonmember.config.given import IncompleteQuestion, given
 from nonmember.endpoints.asked import Asked
 from nonmember.methods.base import Method, known_methods
+from nonmember.records import Question
 from nonmember.records.requirements import ACCESS, INPUTS, Access, Input
 from nonmember.reports.planted import contestants as arena
 from nonmember.scores import Score
@@ -79,6 +80,14 @@ ABSENT = {
     # They rank as others do, or are parts of methods.
     ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference", "Rolling"},
 }
+BESIDE_THE_ARENA = [
+    scores.AnswerProbability(Question("Say.", ("a", "b")), "a"),
+    scores.MaxK(0.2),
+    scores.Perplexity(),
+    scores.Perturbed("random_deletion", "ppl_ratio"),
+    scores.ReferenceDifference(),
+    scores.Rolling("word_perplexity"),
+]
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
     "reference": ("reference",),
     "out_models": ("out_models.paths",),
@@ -100,23 +109,32 @@ def missing(kind: str, place: str, names: set[str], known: set[str]) -> set[str]
 
 def test_every_method_is_known_everywhere():
     names = set(METHODS)
-    assert {name for name in names if not (ROOT / f"conf/method/{name}.yaml").is_file()} == set()
-    assert {name for name in names if f"`{name}`" not in DOCS and f"method={name}" not in DOCS} == set()
-    assert missing("method", "verifier", names, set(METHOD_SETTINGS)) == set()
-    assert missing("method", "advice", names, {item.name for item in CONTESTANTS}) == set()
+    lacks = {
+        "conf/method": {name for name in names if not (ROOT / f"conf/method/{name}.yaml").is_file()},
+        "docs/methods": {name for name in names if f"`{name}`" not in DOCS and f"method={name}" not in DOCS},
+        "verifier": missing("method", "verifier", names, set(METHOD_SETTINGS)),
+        "advice": missing("method", "advice", names, {item.name for item in CONTESTANTS}),
+    }
+    assert {place: wrong for place, wrong in lacks.items() if wrong} == {}
 
 
 def test_every_score_is_known_everywhere():
     names = set(SCORES)
     presets = {item["_target_"].rpartition(".")[2]: name for name, item in PRESETS.items()}
-    assert missing("score", "preset", names, set(presets)) == set()
-    assert {name for name in presets.values() if f"`{name}`" not in DOCS} == set()
     of_command = {name for name, preset in presets.items() if preset in (*ONE_PASS, *COSTS, *FORMER_NAMES)}
-    assert missing("score", "command", names, of_command) == set()
-    assert missing("score", "verifier", names, set(VERIFIED)) == set()
     in_arena = {type(item.score).__name__: item.score.name for item in arena.SCORES.values()}
-    assert missing("score", "arena", names, set(in_arena)) == set()
-    assert {kind for kind, name in in_arena.items() if NAME_OF_KNOWN.fullmatch(name)} == set(VERIFIED) & set(in_arena)
+    named = in_arena | {type(item).__name__: item.name for item in BESIDE_THE_ARENA}
+    known = {kind for kind, name in named.items() if NAME_OF_KNOWN.fullmatch(name)}
+    lacks = {
+        "preset": missing("score", "preset", names, set(presets)),
+        "docs/methods": {name for name in presets.values() if f"`{name}`" not in DOCS},
+        "command": missing("score", "command", names, of_command),
+        "verifier": missing("score", "verifier", names, set(VERIFIED)),
+        "arena": missing("score", "arena", names, set(in_arena)),
+        "BESIDE_THE_ARENA": names - named.keys(),
+        "the verifier's NAME_OF_KNOWN": known ^ VERIFIED.keys(),
+    }
+    assert {place: wrong for place, wrong in lacks.items() if wrong} == {}
 
 
 def test_every_input_and_access_is_known_everywhere():

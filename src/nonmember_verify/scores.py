@@ -282,7 +282,15 @@ NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves
     "completion": "Asked",
     "sampled": "Asked",
 }
-NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp|wbc)\(.*\))")
+
+
+def _pattern(score: Score) -> str:
+    """Of its names: any value where the name has a setting, or those that are known."""
+    choices = dict(item.partition("=")[::2] for item in score.settings.split())
+    return re.sub(r"\\\{(\w+).*?\\\}", lambda setting: f"({choices[setting[1]] or '.*'})", re.escape(score.name))
+
+
+NAME_OF_KNOWN = re.compile("|".join(map(_pattern, SCORES.values())))
 
 
 def _problems_of_names(audit: Audit) -> Iterator[str]:

@@ -18,8 +18,7 @@ class MedianLogProb(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         table = inputs.tokens
-        values = [
-            float(np.median(table.log_prob[table.rows(index)])) if table.num_tokens[index] else np.nan
-            for index in range(len(table))
-        ]
+        log_prob = table.log_prob.astype(np.float64)  # of float32, in which the verifier of bundles does not reckon
+        rows = [log_prob[table.rows(index)] for index in range(len(table))]
+        values = [np.median(row) if len(row) else np.nan for row in rows]
         return scores_with_reasons(table, np.array(values))

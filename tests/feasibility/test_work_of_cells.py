@@ -430,6 +430,26 @@ def test_a_model_on_ones_own_disk_is_not_called_undescribed(own, tmp_path):
     assert checked.asks[:1] == (f"the sizes of {tmp_path} are not known: no estimate of memory and time",)
 
 
+@pytest.mark.parametrize(
+    ("method", "rank", "modules"), [("kds", 8, 4), slow("fsd", 16, 4), slow("mc_pdd_contaminated", 8, 16)]
+)
+def test_adapters_on_a_folder_are_counted_or_its_sizes_are_not_known(own, tmp_path, method, rank, modules):
+    """Rank times inputs and outputs: of query, key and value alone, or of every linear layer."""
+    paths = {"data.unseen": "unseen.jsonl", "data.heldout": "heldout.jsonl"} if method != "kds" else {}
+    for name in paths.values():
+        (tmp_path / name).write_text('{"id": "a", "text": "one two"}\n')
+    given = [f"{key}.path={tmp_path / name}" for key, name in paths.items()]
+    (tmp_path / "gguf").mkdir()
+    (tmp_path / "gguf" / "model.gguf").touch()
+    for folder in (tmp_path / "gguf", tmp_path / "gguf" / "model.gguf"):
+        checked = own(f"method={method}", *given, target=folder, reference="")
+        assert checked.asks[:1] == (f"the sizes of {folder} are not known: no estimate of memory and time",)
+    settings = {"hidden_size": 16, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt_neox", "vocab_size": 50, **settings}))
+    checked = own(f"method={method}", *given, target=tmp_path, reference="")
+    assert {job.num_tuned for job in checked.jobs if job.kind == "tuning"} == {2 * rank * modules * 16}
+
+
 @pytest.mark.slow
 def test_what_is_not_described_is_named_with_the_place_for_it(own):
     data = own("data=hub", "data.path=nobody/nothing", data="").asks

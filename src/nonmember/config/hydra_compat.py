@@ -38,6 +38,7 @@ from nonmember.runtime.yaml_files import checked_text, unreadable
 Needed = Sequence[tuple[Any, str, str | None]]
 NEEDED: Needed = (
     (ConfigRepository, "load_config", "self config_path"),  # reads every file
+    (ConfigRepository, "get_sources", "self"),  # the folders in which they are looked for
     (ConfigRepository, "_find_object_source", "self config_path object_type"),  # says where it is from
     (ConfigSource, "_normalize_file_name", "filename"),  # adds .yaml
     (ConfigLoaderImpl, "load_configuration", "self config_name overrides run_mode from_shell validate_sweep_overrides"),
@@ -251,6 +252,7 @@ def checked_files(is_own: Callable[[Path], bool], check: Callable[[Container, Pa
 
     def wrap_read(read: Callable[..., Any]) -> Callable[..., Any]:
         def checked_read(repository: ConfigRepository, config_path: str) -> Any:
+            _refuse_tables(repository, is_own)
             source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
             if source is None:
                 return _of_a_world_like_it(repository, config_path)
@@ -285,6 +287,18 @@ def checked_files(is_own: Callable[[Path], bool], check: Callable[[Container, Pa
         replaced(ConfigLoaderImpl, "_load_single_config", wrap_embed),
     ):
         yield
+
+
+def _refuse_tables(repository: ConfigRepository, is_own: Callable[[Path], bool]) -> None:
+    """Rows of presets would be options that no look was taken at."""
+    for source in repository.get_sources():
+        folder = Path(source.path) / "presets"
+        if source.scheme() == "file" and folder.is_dir() and not is_own(folder):
+            raise ValueError(
+                f"{folder} is not read: tables of presets are read from the project's own conf/ alone. Write each row "
+                f"as a file, GROUP/NAME.yaml in {source.path} (the row mine of model is model/mine.yaml), and remove "
+                "the folder."
+            )
 
 
 def _of_a_world_like_it(repository: ConfigRepository, config_path: str) -> ConfigResult | None:

@@ -6,7 +6,6 @@ import functools
 import json
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -99,19 +98,11 @@ def shape_of(path: str) -> Shape | None:
     from nonmember.feasibility.descriptions import hub_models
 
     if (path_of(path) / "config.json").is_file():
-        return _shape_of_folder(path_of(path))
-    described = hub_models().get(path)
-    return None if described is None else shape_of_model(_whole(path))
-
-
-def _shape_of_folder(folder: Path) -> Shape | None:
-    """None where only code of the model's own knows its layers. Nothing but the configuration is read."""
-    settings = json_object(folder / "config.json")
-    model_type = str(settings.pop("model_type", ""))
-    try:
-        return shape_of_model(from_settings(model_type, settings))
-    except (ValueError, TypeError, KeyError, AttributeError, ImportError):
-        return None
+        try:
+            return shape_of_model(_whole(path))
+        except (ValueError, TypeError, KeyError, AttributeError, ImportError):  # only its own code knows its layers
+            return None
+    return shape_of_model(_whole(path)) if path in hub_models() else None
 
 
 def shape_of_scratch(spec: Scratch) -> Shape:
@@ -145,8 +136,12 @@ def shape_of_model(model: Any) -> Shape:
 
 @functools.cache
 def _whole(path: str) -> Any:
+    """Without weights: by the config.json of a folder, of which nothing else is read, or as it is described."""
     from nonmember.feasibility.descriptions import hub_models
 
+    if (file := path_of(path) / "config.json").is_file():
+        settings = json_object(file)
+        return from_settings(str(settings.pop("model_type", "")), settings)
     return meta_model(hub_models()[path])
 
 

@@ -22,7 +22,17 @@ from nonmember.scoring.engines import Parts
 
 log = logging.getLogger(__name__)
 
-ONE_PASS = ("log_likelihood", "neg_perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k")
+PLAIN: Mapping[str, Callable[[], family.Score]] = {
+    "log_likelihood": family.Loss,
+    "neg_perplexity": family.Perplexity,
+    "zlib": family.Zlib,
+}
+OF_K: Mapping[str, Callable[[float], family.Score]] = {
+    "min_k": family.MinK,
+    "min_k_plus_plus": family.MinKPlusPlus,
+    "max_k": family.MaxK,
+}
+ONE_PASS = (*PLAIN, *OF_K)
 FORMER_NAMES = {"loss": "log_likelihood", "perplexity": "neg_perplexity"}  # which were negative numbers
 ROLLING = get_args(RollingQuantity)
 GROUPS = {"one_pass": ONE_PASS, "rolling": ROLLING}
@@ -85,21 +95,11 @@ class Scoring(Checked):
 
     def wanted(self) -> dict[str, family.Score]:
         """By column. With one K the columns of Min-K% are min_k and min_k_plus_plus, else they end in K."""
-        simple: dict[str, Callable[[], family.Score]] = {
-            "log_likelihood": family.Loss,
-            "neg_perplexity": family.Perplexity,
-            "zlib": family.Zlib,
-            "lowercase": family.Lowercase,
-        }
+        simple = {**PLAIN, "lowercase": family.Lowercase}
         wanted: dict[str, family.Score] = {name: score() for name, score in simple.items() if name in self.scores}
-        of_k: dict[str, Callable[[float], family.Score]] = {
-            "min_k": family.MinK,
-            "min_k_plus_plus": family.MinKPlusPlus,
-            "max_k": family.MaxK,
-        }
         for k in self.ks:
             end = "" if len(self.ks) == 1 else f"_{k:g}"
-            wanted |= {name + end: score(k) for name, score in of_k.items() if name in self.scores}
+            wanted |= {name + end: score(k) for name, score in OF_K.items() if name in self.scores}
         for name in self.perturbations:
             for quantity in get_args(Quantity):
                 wanted[f"{name}_{quantity}"] = family.Perturbed(name, quantity)
