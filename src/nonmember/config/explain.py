@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import functools
 import os
@@ -29,7 +28,7 @@ from omegaconf.errors import (
     ValidationError,
 )
 
-from nonmember.checks import hidden
+from nonmember.checks import hidden, nearest
 from nonmember.config.choices import config_directory, descriptions, groups, options
 from nonmember.config.hydra_compat import plain_yaml
 from nonmember.config.words import for_shell, override
@@ -187,8 +186,8 @@ def _of_the_disk(error: OSError, number: int) -> str:
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(nearest)}?" if nearest else "."
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else "."
 
 
 def _with_ending(node: Any, ending: str, above: str = "") -> list[str]:

@@ -138,6 +138,10 @@ class TableSpec:
     has_controls: bool = False
     published: PublishedTable | None = None
 
+    def __post_init__(self) -> None:
+        for template in (*self.templates.values(), *map(CellTemplate, (*self.notes, *self.said))):
+            _ = template.quantities  # raises ValueError where they are none
+
     def blocks(self, scope: Scope) -> list[Block]:
         """Of one world; with the controls as a table of their own where they fit under none of its columns."""
         if (block := self.block(scope)) is None:
@@ -252,7 +256,8 @@ class TableSpec:
                 across = self.across(scope).of
                 found = [run for run in runs if run.get(across) == label]
             template = self._template(column)
-            beside = self.published.get(name, column) if self.published and scope.world.published else ()
+            is_beside = self.published and scope.world.published
+            beside = self.published.fitting(name, column, template.template) if is_beside else ()
             return TableCell(template.numbers(found, scope), tuple(map(published_number, beside)), template.template)
 
         return TableRow(name, tuple(cell(*column) for column in columns.items()))
