@@ -18,7 +18,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import DictConfig
+from omegaconf import Container, DictConfig, OmegaConf
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -110,7 +110,7 @@ def _explained(error: BaseException) -> str:
             meant = f"; did you mean {' or '.join(elsewhere[:3])}?" if elsewhere else _meant(str(error.key), known)
             return f"There is no key {error.full_key}{meant} {has}"
         case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
-            return _of_a_world(unknown[1])
+            return _of_a_world(unknown[1], error.parent_node)
         case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
             return refused[1]
         case InterpolationKeyError():
@@ -156,14 +156,15 @@ def _as_text(word: str) -> str:
     return f"As a text, write {for_shell(override(key, value))}."
 
 
-def _of_a_world(key: str) -> str:
+def _of_a_world(key: str, node: Container | None) -> str:
     """What a sweep, a preset or a model of one world finds missing in another."""
     folder = config_directory() / "world"
     worlds = [path.stem for path in sorted(folder.glob("*.yaml")) if _has(path, key.split("."))]
     choice = " or ".join(f"world={name}" for name in worlds)
-    return (
-        f"This needs world.{key}, which the chosen world does not have: add {choice or 'another world'} to the command."
-    )
+    chosen = None if node is None else OmegaConf.select(node._get_root(), "world.name")
+    own = "" if chosen is None or chosen in options("world") else f", or set {key} in conf/world/{chosen}.yaml"
+    needs = f"This needs world.{key}, which the chosen world does not have"
+    return f"{needs}: add {choice or 'another world'} to the command{own}."
 
 
 def _has(path: Path, keys: Sequence[str]) -> bool:

@@ -167,7 +167,8 @@ class TableSpec:
             footer=controls.control_rows(scope, columns) if by_domain else (),
         )
         notes, said = ([note_of(text, runs, scope) for text in texts] for texts in (self.notes, self.said))
-        every = [say_tests(family), say_medians(tested), *said, say_missing(block)]
+        is_truth_known = any(run.question.truth is not None for run in runs)
+        every = [say_tests(family, is_truth_known=is_truth_known), say_medians(tested), *said, say_missing(block)]
         asides = self._asides(scope) if self.has_controls else []
         return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
 
