@@ -257,8 +257,8 @@ class TableSpec:
                 across = self.across(scope).of
                 found = [run for run in runs if run.get(across) == label]
             template = self._template(column)
-            is_beside = self.published and scope.world.published
-            beside = self.published.fitting(name, column, template.template) if is_beside else ()
+            published = self.published if scope.world.published else None
+            beside = published.fitting(name, column, template.template) if published else ()
             return TableCell(template.numbers(found, scope), tuple(map(published_number, beside)), template.template)
 
         return TableRow(name, tuple(cell(*column) for column in columns.items()))

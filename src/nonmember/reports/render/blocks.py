@@ -130,7 +130,7 @@ def say_tests(rows: Sequence[TableRow], *, is_truth_known: bool) -> str:
         return ""
     false, missed, invalid = (sum(number.mark == mark for number in numbers) for mark in (FALSE, MISSED, INVALID))
     errors = f"Against the known truth {false} false {FALSE} and {missed} missed {MISSED}" if is_truth_known else ""
-    counts = ", ".join(filter(None, [errors, invalid and f"{invalid} invalid {INVALID}"]))
+    counts = ", ".join(filter(None, [errors, f"{invalid} invalid {INVALID}" if invalid else ""]))
     text = f"{len(numbers)} p-value{'s' * (len(numbers) > 1)}, Holm-adjusted as one family."
     return f"{text} {counts}." if counts else text
 
