@@ -57,7 +57,7 @@ HYDRA = ("config", "sweeps", "cli")
 HYDRA_ITSELF = ("hydra", "omegaconf")
 LOKY = "joblib.externals.loky"
 SCREEN = 60  # lines of a function without its docstring
-MAX_FILES = 430  # a file with one importer and few lines belongs into that one
+MAX_FILES = 440  # a file with one importer and few lines belongs into that one
 OPENERS = {
     "open",
     "read_text",
@@ -335,4 +335,5 @@ def test_a_function_fits_a_screen():
 
 
 def test_files_are_not_cut_too_small():
-    assert len(FILES) <= MAX_FILES
+    number = len(FILES)
+    assert number <= MAX_FILES, "merge a short file with one importer into it, or raise MAX_FILES in the same change"

@@ -5,6 +5,7 @@ Each raises `ValueError` with one sentence: the name, what was expected, what wa
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import sys
@@ -70,7 +71,14 @@ def require_choice(
     if or_null and value is None:
         return
     if not isinstance(value, str) or value not in choices:
+        near = nearest(value, choices) if isinstance(value, str) else ""
+        hint = " ".join(filter(None, [hint, near and f"Did you mean {near}?"]))
         raise ValueError(wrong(name, f"one of {', '.join(choices)}{' or null' if or_null else ''}", value, hint))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Those that a misspelt word may stand for: "a or b"; empty where none is like it."""
+    return " or ".join(difflib.get_close_matches(word, list(known), n=3, cutoff=0.6))
 
 
 def require_flag(value: object, name: str, *, or_null: bool = False) -> None:

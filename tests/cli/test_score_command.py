@@ -132,6 +132,7 @@ def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypa
         ("max_tokens=1", "max_tokens must be a whole number of at least 2 or null; got 1"),
         ("perturbations=[typos]", "perturbations must be of butter_fingers"),
         ("scores=[typos]", "scores must be one of one_pass, rolling, log_likelihood, neg_perplexity, zlib"),
+        ("scores=[typos]", "got 'typos'. One of your own: +score@own_scores.NAME=PRESET"),
         ("scores=[grad_norm,grad_norm]", "scores must be a list of some of one_pass"),
         ("scores=[]", "scores must be a list of some of one_pass"),
     ],

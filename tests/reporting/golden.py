@@ -87,7 +87,7 @@ def check(document: ReportDocument, runs: Sequence[Run]) -> None:
     changed = [part for part in found if known.get(key, {}).get(part) != found[part]]
     assert not changed, (
         f"{document.name} prints something else than before in {sorted(changed)}, or these results are new: "
-        "write them with NONMEMBER_GOLDEN=write."
+        'write them with NONMEMBER_GOLDEN=write python -m pytest tests/reporting -n0 -m ""'
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from reading import runs_of
 
 from nonmember.reports.core.grid import FALSE
+from nonmember.reports.core.published import read
 from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.declared.cells import CellTemplate, computed
 from nonmember.reports.declared.facts import chosen
@@ -17,6 +18,8 @@ from nonmember.reports.declared.sections import read_sections
 from nonmember.reports.declared.tables import FactAxis, TableSpec
 from nonmember.reports.render.markdown import cell_text
 
+TABLE = {"rows": ["domain"], "columns": "target", "cell": "{value}"}
+FIGURE = {"rows": ["domain"], "x": "target", "cell": "{value}", "numbers": ["v"], "title": "", "labels": "", "alt": ""}
 WORLD = World(
     "micro", "Micro world", "Small.", "make sweep SWEEP={sweep}", "target", "member", targets={"member": "read"}
 )
@@ -112,14 +115,14 @@ def test_rows_columns_and_what_is_said():
 def test_each_part_of_a_result_and_the_family_of_one_column():
     scores = {"zlib": {"auc": 0.6, "p": 0.4}, "loss": {"auc": 0.7, "p": 0.5}}
     curve = [{"size": size, "p": size / 100} for size in (5, 1)]
-    here = scope(made_up.result(details={"scores": scores, "curve": curve}, p_value=0.01))
+    here = scope(made_up.result(details={"scores": scores, "curve": curve}, p_value=0.01, truth=None))
     columns = {"AUC": "{details.each.auc}", "p": "{p_value:tested}"}
     block = TableSpec(["each"], columns, sweep="here", each="scores", names={"each": {"zlib": "Zlib"}}).block(here)
     assert [[row.name, *map(cell_text, row.cells)] for row in block.rows] == [
         ["Zlib", "0.600", "0.010 \\[Holm 0.020\\]"],
         ["loss", "0.700", "0.010 \\[Holm 0.020\\]"],
     ]
-    assert block.notes[0].startswith("2 p-values, Holm-adjusted as one family.")
+    assert block.notes[0] == "2 p-values, Holm-adjusted as one family.", "nothing of errors where no truth is known"
     block = TableSpec(["domain?"], "each", "{details.each.p:p}", sweep="here", each="curve.size").block(here)
     assert block.columns == ("1", "5")
     named = {"first": "scores.zlib", "none": "scores.other"}
@@ -154,10 +157,19 @@ def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):
         ({"tables": {"one": {"rows": ["domain"]}}}, "tables.one: columns must be given"),
         ({"figures": {"one": {"rows": ["domain"]}}}, "figures.one: alt, cell, labels, numbers, title, x must be given"),
         ({"folder": "nowhere"}, r"there is no sections.md in nowhere"),
+        ({"figures": {"oen": FIGURE}}, r"figures.oen.sweep .* must be one of one; got 'oen'. Did you mean one\?"),
+        ({"tables": {"one": TABLE | {"section": "two"}}}, r"one.section .*sections.md, must be one of one; got 'two'"),
+        ({"tables": {"one": TABLE | {"has_controls": True}}}, "needs of report.sweeps must be one of one; got 'contr"),
+        ({"tables": {"one": TABLE | {"cell": "{value:.3"}}}, r"report.tables.one: '{value:.3' cannot be read"),
+        ({"tables": {"one": TABLE | {"published": "eno"}}}, r"tables.one: a table of .*published.txt must be one of"),
+        ({"made_by": {"one": ["two"]}}, "report.made_by.one, of report.sweeps, must be one of one; got 'two'"),
+        ({"published": {"one": {"numbers": ["p"], "section": "two"}}}, "published.one.section, of .*; got 'two'"),
+        ({"published": {"one": {"numbers": ["p"]}}}, r"\[one\], row 'r', column 'b' has 2 numbers \(1/2\), where"),
     ],
 )
 def test_a_report_says_what_is_wrong_with_it(given, told, tmp_path):
     (tmp_path / "sections.md").write_text("## One {#one}\n\nLead.\n")
+    (tmp_path / "published.txt").write_text("[one]\na b\nr | . 1/2\n")
     fields = {
         "name": "x",
         "title": "X",
@@ -169,3 +181,15 @@ def test_a_report_says_what_is_wrong_with_it(given, told, tmp_path):
     }
     with pytest.raises(ValueError, match=told):
         DeclaredReport(**fields | given).build(runs_of(made_up.result()))
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("r | 1", r"^published.txt, row 'r' must have a cell for each of the 2 columns \(a, b\).*; got 1"),
+        ("r | 1 x", "^published.txt, row 'r': 'x' is no number"),
+    ],
+)
+def test_a_published_row_that_is_none(row, told):
+    with pytest.raises(ValueError, match=told):
+        read(f"a b\n{row}", "published.txt")

@@ -197,3 +197,10 @@ def test_anchors_depend_on_the_path_alone(tmp_path):
     (second,) = load_runs([tmp_path / "audits", tmp_path / "audits"]).runs
     assert first.anchor == second.anchor
     assert first.path == "audits/table2/0000/result.json"
+
+
+def test_a_method_that_is_none_is_named(tmp_path):
+    made_up.write(tmp_path / "audits", made_up.result(method="confidence_gap"))
+    methods = "report.methods=[confidence_gap,prisn]"
+    with pytest.raises(ValueError, match=r"Each of report.methods must be .*; got 'prisn'.* Did you mean prism\?"):
+        call(tmp_path, "results=[audits]", "folder=out", methods)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from omegaconf import DictConfig
 
+from nonmember.checks import require_choice
 from nonmember.config.choices import published_sweeps
 from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
@@ -45,6 +46,7 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     from nonmember.results.load import Collection, load_runs, made_of_usable
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
+    _require_methods(paper.methods, {run.question.method for run in collection.runs})
     known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
 
     now = datetime.now().astimezone()
@@ -59,3 +61,13 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     page = write_report(document, collection, Path(config.folder), now, config.formats, config.max_csv_kib, files=files)
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page, collection.unreadable
+
+
+def _require_methods(methods: Sequence[str], with_results: set[str]) -> None:
+    """A method of one's own is known by its results."""
+    if unknown := sorted(set(methods) - with_results):
+        from nonmember.methods.base import known_methods  # heavy: the package loads all of them
+
+        known = sorted(with_results.union(method.name for method in known_methods()))
+        for method in unknown:
+            require_choice(method, known, "Each of report.methods", hint="One's own is known once a result is of it.")

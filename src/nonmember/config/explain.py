@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import functools
 import os
@@ -19,7 +18,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import DictConfig
+from omegaconf import Container, DictConfig, OmegaConf
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -29,7 +28,7 @@ from omegaconf.errors import (
     ValidationError,
 )
 
-from nonmember.checks import hidden
+from nonmember.checks import hidden, nearest
 from nonmember.config.choices import config_directory, descriptions, groups, options
 from nonmember.config.hydra_compat import plain_yaml
 from nonmember.config.words import for_shell, override
@@ -111,7 +110,7 @@ def _explained(error: BaseException) -> str:
             meant = f"; did you mean {' or '.join(elsewhere[:3])}?" if elsewhere else _meant(str(error.key), known)
             return f"There is no key {error.full_key}{meant} {has}"
         case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
-            return _of_a_world(unknown[1])
+            return _of_a_world(unknown[1], error.parent_node)
         case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
             return refused[1]
         case InterpolationKeyError():
@@ -157,14 +156,15 @@ def _as_text(word: str) -> str:
     return f"As a text, write {for_shell(override(key, value))}."
 
 
-def _of_a_world(key: str) -> str:
+def _of_a_world(key: str, node: Container | None) -> str:
     """What a sweep, a preset or a model of one world finds missing in another."""
     folder = config_directory() / "world"
     worlds = [path.stem for path in sorted(folder.glob("*.yaml")) if _has(path, key.split("."))]
     choice = " or ".join(f"world={name}" for name in worlds)
-    return (
-        f"This needs world.{key}, which the chosen world does not have: add {choice or 'another world'} to the command."
-    )
+    chosen = None if node is None else OmegaConf.select(node._get_root(), "world.name")
+    own = "" if chosen is None or chosen in options("world") else f", or set {key} in conf/world/{chosen}.yaml"
+    needs = f"This needs world.{key}, which the chosen world does not have"
+    return f"{needs}: add {choice or 'another world'} to the command{own}."
 
 
 def _has(path: Path, keys: Sequence[str]) -> bool:
@@ -187,8 +187,8 @@ def _of_the_disk(error: OSError, number: int) -> str:
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(nearest)}?" if nearest else "."
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else "."
 
 
 def _with_ending(node: Any, ending: str, above: str = "") -> list[str]:

@@ -163,7 +163,7 @@ def names_of_scores(names: Iterable[str]) -> list[str]:
     found = [FORMER_NAMES.get(name, name) for name in names]
     require_distinct(found, "scores", f"a list of some of {', '.join(choices)}, each once")
     for name in found:
-        require_choice(name, choices, "scores")
+        require_choice(name, choices, "scores", hint="One of your own: +score@own_scores.NAME=PRESET, NAME its column.")
     return list(dict.fromkeys(item for name in found for item in GROUPS.get(name, (name,))))
 
 

@@ -14,8 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
+from nonmember.checks import require_choice
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import DOUBTED, PUBLISHED, Numeral
 
@@ -26,18 +28,31 @@ HEADER = re.compile(r"^\[(?P<key>[\w.-]+)\].*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """rows: row name -> column name -> the numbers of the cell, as printed."""
+    """rows: row name -> column name -> the numbers of the cell, as printed.   source: file and key, for messages."""
 
     columns: tuple[str, ...]
     rows: dict[str, dict[str, tuple[str, ...]]]
+    source: str = "a table"
 
     def get(self, row: str, column: str) -> tuple[str, ...]:
         return self.rows.get(row, {}).get(column, ())
 
     def __or__(self, other: PublishedTable) -> PublishedTable:
         """Two tables of the same rows as one."""
+        for row in self.rows:
+            require_choice(row, other.rows, f"A row of {other.source} beside {self.source}")
         rows = {row: cells | other.rows[row] for row, cells in self.rows.items()}
-        return PublishedTable(self.columns + other.columns, rows)
+        return PublishedTable(self.columns + other.columns, rows, self.source)
+
+    def fitting(self, row: str, column: str, template: str) -> tuple[str, ...]:
+        """As `get`. Raises ValueError where the template has not one {} for each number."""
+        texts = self.get(row, column)
+        if texts and len(texts) != template.count("{}"):
+            raise ValueError(
+                f"{self.source}, row {row!r}, column {column!r} has {len(texts)} numbers ({'/'.join(texts)}), where "
+                f"{template!r} is for {template.count('{}')}: the report's cell or template must have one for each."
+            )
+        return texts
 
     def cells(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         for row, cells in self.rows.items():
@@ -57,16 +72,29 @@ def published_number(text: str, mark: str = "") -> Numeral:
     return Numeral(shown, number(text), PUBLISHED, mark=mark)
 
 
-def read(text: str) -> PublishedTable:
-    """A table from its lines. A row's name ends at the bar; a dot alone is a cell the paper does not have."""
+def read(text: str, source: str) -> PublishedTable:
+    """A table from its lines. Raises ValueError, with the row, for a row of another length and what is no number."""
     head, *lines = [line.strip() for line in text.strip().splitlines()]
     columns = tuple(head.split())
     rows = {}
     for line in lines:
         name, _, cells = line.partition("|")
         texts = [tuple(cell.split("/")) if cell != "." else () for cell in cells.split()]
+        row = f"{source}, row {name.strip()!r}"
+        if len(texts) != len(columns):
+            raise ValueError(
+                f"{row} must have a cell for each of the {len(columns)} columns ({', '.join(columns)}) after the bar; "
+                f"got {len(texts)}. A dot alone is a cell that the paper does not have."
+            )
+        for printed in chain.from_iterable(texts):
+            try:
+                number(printed)
+            except ValueError:
+                raise ValueError(
+                    f"{row}: {printed!r} is no number; between several of a cell stands a slash."
+                ) from None
         rows[name.strip()] = dict(zip(columns, texts, strict=True))
-    return PublishedTable(columns, rows)
+    return PublishedTable(columns, rows, source)
 
 
 @cache
@@ -75,4 +103,4 @@ def published_tables(path: Path) -> Mapping[str, PublishedTable]:
     if not path.is_file():
         return {}
     _, *parts = HEADER.split(path.read_text(encoding="utf-8"))
-    return {key: read(text) for key, text in zip(parts[::2], parts[1::2], strict=True)}
+    return {key: read(text, f"{path}, [{key}]") for key, text in zip(parts[::2], parts[1::2], strict=True)}

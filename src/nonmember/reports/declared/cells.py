@@ -222,14 +222,20 @@ class CellTemplate:
     names: Sequence[str] = ()
 
     @cached_property
+    def _parsed(self) -> list[tuple[str, str | None, str | None, str | None]]:
+        try:
+            return [*Formatter().parse(self.text)]
+        except ValueError as error:
+            raise ValueError(f"{self.text!r} cannot be read ({error}): write {{PATH:FORM}} for each number.") from error
+
+    @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        parsed = Formatter().parse(self.text)
-        return tuple(Quantity.read(name, spec or "") for _, name, spec, _ in parsed if name is not None)
+        return tuple(Quantity.read(name, spec or "") for _, name, spec, _ in self._parsed if name is not None)
 
     @cached_property
     def template(self) -> str:
         """With {} for each number."""
-        return "".join(text + ("" if name is None else "{}") for text, name, _, _ in Formatter().parse(self.text))
+        return "".join(text + ("" if name is None else "{}") for text, name, _, _ in self._parsed)
 
     @property
     def is_tested(self) -> bool:

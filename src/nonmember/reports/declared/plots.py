@@ -81,6 +81,7 @@ class Plot:
     def __post_init__(self) -> None:
         if self.marks not in (LINES, BARS):
             raise ValueError(f"A plot's marks are {LINES} or {BARS}, not {self.marks!r}.")
+        _ = self.table  # which is checked
 
     @property
     def table(self) -> TableSpec:

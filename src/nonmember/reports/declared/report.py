@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property
@@ -9,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from nonmember.checks import require_choice
 from nonmember.reports.core.grid import DOUBTED, MARKS, PUBLISHED, Block, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_number, published_tables
@@ -55,6 +58,7 @@ class Printed:
         def cell(row: str, column: str, texts: Sequence[str]) -> TableCell:
             numbers = tuple(map(published_number, texts, self._marks(row, column, texts)))
             joined = "{}" if len(numbers) == 1 else self.template or template
+            table.fitting(row, column, joined)
             return TableCell(numbers or (dash(PUBLISHED),), (), joined)
 
         return Block(
@@ -123,25 +127,51 @@ class DeclaredReport(Report):
 
     @cached_property
     def all_tables(self) -> list[TableSpec]:
-        known = published_tables(self.path / PRINTED_NUMBERS)
-
         def table(name: str, fields: Mapping[str, Any]) -> TableSpec:
             keys = fields.get("published", [])
-            keys = [keys] if isinstance(keys, str) else keys
-            beside = None
-            for key in keys:
-                beside = known[key] if beside is None else beside | known[key]
-            return made(TableSpec, f"tables.{name}", {"sweep": name, **fields, "published": beside})
+            found = [self._published(key, f"tables.{name}") for key in ([keys] if isinstance(keys, str) else keys)]
+            beside = functools.reduce(operator.or_, found) if found else None
+            return self._made(TableSpec, f"tables.{name}", {"sweep": name, **fields, "published": beside})
 
         return [table(*item) for item in self.tables.items()]
 
     @cached_property
     def all_figures(self) -> list[Plot]:
-        return [made(Plot, f"figures.{name}", {"sweep": name, **fields}) for name, fields in self.figures.items()]
+        return [self._made(Plot, f"figures.{name}", {"sweep": name, **of}) for name, of in self.figures.items()]
+
+    @cached_property
+    def texts(self) -> Mapping[str, SectionText]:
+        return {text.key: text for text in read_sections(self.path / SECTIONS)}
 
     def all_parts(self) -> tuple[ReportPart, ...]:
-        """As sections.md has them."""
-        return tuple(self._part(text) for text in read_sections(self.path / SECTIONS))
+        """As sections.md has them. Raises ValueError where the report names what is nowhere."""
+        for section, sweeps in self.made_by.items():
+            self._require_section(section, "made_by")
+            for sweep in sweeps:
+                require_choice(sweep, self.sweeps, f"report.made_by.{section}, of report.sweeps,")
+        for key, fields in self.published.items():
+            self._published(key, f"published.{key}")
+            self._require_section(fields.get("section", key), f"published.{key}.section")
+        return tuple(map(self._part, self.texts.values()))
+
+    def _made(self, kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
+        spec = made(kind, name, fields)
+        wanted = f"report.{name}.sweep (its own name, where none is given), of report.sweeps,"
+        require_choice(spec.sweep, self.sweeps, wanted)
+        if getattr(spec, "has_controls", False):
+            require_choice("controls", self.sweeps, f"What report.{name}.has_controls needs of report.sweeps")
+        self._require_section(spec.section or spec.sweep, f"{name}.section (its sweep, where none is given)")
+        return spec
+
+    def _require_section(self, key: str, name: str) -> None:
+        require_choice(key, self.texts, f"report.{name}, of {self.path / SECTIONS},")
+
+    def _published(self, key: str, name: str) -> PublishedTable:
+        known = published_tables(path := self.path / PRINTED_NUMBERS)
+        if not known:
+            raise ValueError(f"report.{name}: there is no table in {path}, or no such file.")
+        require_choice(key, known, f"report.{name}: a table of {path}")
+        return known[key]
 
     def _part(self, text: SectionText) -> ReportPart:
         ours = [table for table in self.all_tables if (table.section or table.sweep) == text.key]
@@ -168,13 +198,13 @@ class DeclaredReport(Report):
 
     def _printed(self, section: str) -> list[Block]:
         """The paper's own tables of a section: those that a table of it names, and those whose key it is."""
-        known, blocks = published_tables(self.path / PRINTED_NUMBERS), []
+        blocks = []
         for key, fields in self.published.items():
             name = fields.get("section", key)
             if name == section:
                 printed = made(Printed, f"published.{key}", {k: v for k, v in fields.items() if k != "section"})
                 ours = next((table for table in self.all_tables if (table.section or table.sweep) == section), None)
-                blocks.append(printed.block(key, known[key], ours))
+                blocks.append(printed.block(key, self._published(key, f"published.{key}"), ours))
         return blocks
 
     def first_numbers(self) -> Glance | None:
@@ -194,13 +224,16 @@ class DeclaredReport(Report):
 
 
 def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
-    """Raises ValueError, with what there is, for a field that the kind does not have."""
+    """Raises ValueError, with what there is, for a field that the kind does not have, or is refused by it."""
     known = kind.__dataclass_fields__
     if unknown := sorted(set(fields) - set(known)):
         raise ValueError(f"report.{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}.")
     if missing := sorted(key for key, item in known.items() if key not in fields and _is_required(item)):
         raise ValueError(f"report.{name}: {', '.join(missing)} must be given.")
-    return kind(**fields)
+    try:
+        return kind(**fields)
+    except ValueError as error:
+        raise ValueError(f"report.{name}: {error}") from error
 
 
 def _is_required(item: Any) -> bool:

@@ -138,6 +138,10 @@ class TableSpec:
     has_controls: bool = False
     published: PublishedTable | None = None
 
+    def __post_init__(self) -> None:
+        for template in (*self.templates.values(), *map(CellTemplate, (*self.notes, *self.said))):
+            _ = template.quantities  # raises ValueError where they are none
+
     def blocks(self, scope: Scope) -> list[Block]:
         """Of one world; with the controls as a table of their own where they fit under none of its columns."""
         if (block := self.block(scope)) is None:
@@ -163,7 +167,8 @@ class TableSpec:
             footer=controls.control_rows(scope, columns) if by_domain else (),
         )
         notes, said = ([note_of(text, runs, scope) for text in texts] for texts in (self.notes, self.said))
-        every = [say_tests(family), say_medians(tested), *said, say_missing(block)]
+        is_truth_known = any(run.question.truth is not None for run in runs)
+        every = [say_tests(family, is_truth_known=is_truth_known), say_medians(tested), *said, say_missing(block)]
         asides = self._asides(scope) if self.has_controls else []
         return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
 
@@ -252,7 +257,8 @@ class TableSpec:
                 across = self.across(scope).of
                 found = [run for run in runs if run.get(across) == label]
             template = self._template(column)
-            beside = self.published.get(name, column) if self.published and scope.world.published else ()
+            published = self.published if scope.world.published else None
+            beside = published.fitting(name, column, template.template) if published else ()
             return TableCell(template.numbers(found, scope), tuple(map(published_number, beside)), template.template)
 
         return TableRow(name, tuple(cell(*column) for column in columns.items()))

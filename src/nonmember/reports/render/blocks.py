@@ -123,17 +123,16 @@ def say_missing(block: Block) -> str:
     return f"Missing: {len(missing)} of {block.num_cells} cells ({listed}{more})."
 
 
-def say_tests(rows: Sequence[TableRow]) -> str:
+def say_tests(rows: Sequence[TableRow], *, is_truth_known: bool) -> str:
     """How many p-values the table tests, and how they stand against the truth."""
     numbers = [number for number in _ours(rows) if number.value is not None]
     if not numbers:
         return ""
     false, missed, invalid = (sum(number.mark == mark for number in numbers) for mark in (FALSE, MISSED, INVALID))
-    text = (
-        f"{len(numbers)} p-value{'s' * (len(numbers) > 1)}, Holm-adjusted as one family. "
-        f"Against the known truth {false} false {FALSE} and {missed} missed {MISSED}"
-    )
-    return f"{text}, {invalid} invalid {INVALID}." if invalid else f"{text}."
+    errors = f"Against the known truth {false} false {FALSE} and {missed} missed {MISSED}" if is_truth_known else ""
+    counts = ", ".join(filter(None, [errors, f"{invalid} invalid {INVALID}" if invalid else ""]))
+    text = f"{len(numbers)} p-value{'s' * (len(numbers) > 1)}, Holm-adjusted as one family."
+    return f"{text} {counts}." if counts else text
 
 
 def say_medians(rows: Sequence[TableRow]) -> str:
