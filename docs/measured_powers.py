@@ -157,7 +157,7 @@ def collected() -> Iterator[dict[str, Any]]:
             where = f"{ARENA}, Found at 5% false positives: {name}, {reading}"
             yield from cell(method, "", "ranking", READINGS[reading], text, "arena", where)
     yield from _order()
-    title, row = "Cleared, four targets. Micro world", "losses, its sibling"
+    title, row = "Cleared, four targets. Micro world", "losses, sibling"
     for dose, column in enumerate(("never read", "read once")):
         text, where = table(POWER, title, row)[row][column], f"{POWER}, {title}: {row}, {column}"
         yield from cell("prism", "loss", "non_membership", dose, text, "power", where, 150)
