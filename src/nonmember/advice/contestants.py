@@ -196,8 +196,8 @@ CONTESTANTS = (
         methods.Prism,
         ("non_membership",),
         PRISM,
-        "measured with a sibling of the target as the reference (on SmolLM2 and Gemma it cleared 2 of 8 sets read once); "
-        "its own base has less power or clears sets read once, one moved towards it clears anything "
+        "measured with a sibling of the target as the reference (on SmolLM2 and Gemma it cleared 2 of 8 sets read "
+        "once); its own base has less power or clears sets read once, one moved towards it clears anything "
         "(docs/studies/prism_power.md)",
         setting="loss",
         variant="score@method.score=loss",
