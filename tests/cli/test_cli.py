@@ -152,7 +152,10 @@ def test_unknown_command(nonmember):
         (["--exp"], "none can be shortened"),
         (["seed=1,2"], "To sweep over it, add --multirun"),
         (["-m", "--config-name", "table2", "world=own"], "needs world.axes.domains, which the chosen world does"),
-        (["-m", "--config-name", "table2", "world.name=mine"], "command, or set axes.domains in conf/world/mine.yaml."),
+        (
+            ["-m", "--config-name", "table2", "world=own", "world.name=mine"],
+            "command, or set axes.domains in conf/world/mine.yaml.",
+        ),
         (["--config-name", "tabel2"], "There is no sweep tabel2; did you mean table2"),
     ],
 )
