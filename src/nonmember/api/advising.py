@@ -40,7 +40,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     >>> import nonmember as nm
     >>> advice = nm.advise(access="weights", documents=150, base=True)
     >>> [option.name for option in advice.concluding]
-    ['dose', 'clearance', 'prism']
+    ['dose', 'prism', 'clearance', 'prism']
     """
     found: dict[str, Any] = {} if not isinstance(documents, int) else {"documents": documents}
     texts = None if isinstance(documents, int) else documents
