@@ -60,8 +60,8 @@ def test_each_month_of_papers_is_audited_by_the_command_that_is_printed(tmp_path
     dump = tmp_path / "arxiv.json"
     rows = [{"id": year, "title": "T", "abstract": "A", "created": f"{year}-02-01"} for year in (2017, 2018, 2025)]
     dump.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = nonmember("data", "arxiv", "--from", dump, "--to", "arxiv").out.splitlines()
-    added = [line.partition(": ")[2] for line in told if line.startswith("Add to a sweep of MC-PDD")]
+    printed = nonmember("data", "arxiv", "--from", dump, "--to", "arxiv").out.splitlines()
+    added = [line.partition(": ")[2] for line in printed if line.startswith("Add to a sweep of MC-PDD")]
     assert [line.partition(" ")[0][-13:] for line in added] == ["2017_02.jsonl", "2018_02.jsonl"]
     page = (Path(__file__).parents[2] / "docs" / "papers" / "mc_pdd.md").read_text(encoding="utf-8")
     register()

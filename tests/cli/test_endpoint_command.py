@@ -225,8 +225,8 @@ def test_canaries_over_an_endpoint_have_the_ranks_of_the_model(nonmember, real, 
 
     def details(name: str, *target: object) -> dict[str, object]:
         private = ("data=canaries", "data.path=planted/canaries.private.json")
-        said = nonmember("audit", f"name={name}", "method=canary", *private, "logger=none", *target)
-        assert said.status == 0, said.err
+        done = nonmember("audit", f"name={name}", "method=canary", *private, "logger=none", *target)
+        assert done.status == 0, done.err
         result = json.loads(only(tmp_path, f"outputs/audits/{name}/*/result.json").read_text())
         return {"p": result["statistics"]["p_value"], **result["statistics"]["details"]}
 

@@ -137,8 +137,8 @@ later_method = together(
 
 
 def another_score(**changes: object) -> Callable[[Files], Files]:
-    def told_otherwise(told: Any) -> None:
-        for how in told["columns"]["suspect"].values():
+    def told_otherwise(explained: Any) -> None:
+        for how in explained["columns"]["suspect"].values():
             how["score"].update(changes)
 
     asked = {name: value for name, value in changes.items() if name != "name"}
@@ -229,14 +229,14 @@ def test_every_setting_of_every_method_and_score_is_known_to_the_verifier():
         hints = typing.get_type_hints(method)
         for field in dataclasses.fields(method):
             for name, values in settings_below(hints[field.name], field.name, list(patterns)):
-                choices = [told for pattern, told in patterns.items() if fnmatchcase(name, pattern)]
+                choices = [explained for pattern, explained in patterns.items() if fnmatchcase(name, pattern)]
                 assert choices, f"the setting {name} of {method.name} {UNKNOWN}"
                 unknown = set(choices[0].split("|")) ^ set(values) if choices[0] else set()
                 assert not unknown, f"{name}={min(unknown)} of {method.name} {UNKNOWN}"
     for score in kinds_of(Score):
         if (known := SCORES.get(score.__name__)) is not None:
-            told = {item.partition("=")[0] for item in known.settings.split()}
-            unknown = {item.name for item in dataclasses.fields(score)} ^ told
+            explained = {item.partition("=")[0] for item in known.settings.split()}
+            unknown = {item.name for item in dataclasses.fields(score)} ^ explained
             assert not unknown, f"{score.__name__} has {min(unknown)}, which {UNKNOWN}"
 
 
