@@ -146,6 +146,8 @@ def test_what_cannot_be_run_by_the_advised_score_goes_by_the_next(auto, make_mod
     result = json.loads((folder / "parts/difference_in_differences/result.json").read_text())
     assert result["question"]["score"] == "loss"
     assert "difference_in_differences went by other settings (loss). Only " in said.out
+    again, _ = auto("method.methods=[difference_in_differences]", f"reference.path={other}")
+    assert (again.status, again.out.count("went by other settings (loss)")) == (0, 1), "the same when started again"
 
 
 @pytest.mark.slow
