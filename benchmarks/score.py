@@ -216,8 +216,10 @@ def _status(name: str) -> int | None:
     return int(line.split()[1]) * 1024
 
 
-def measured(name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int) -> dict[str, Any]:
-    texts = texts_of(NUMBERS[name])
+def measured(
+    name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int, number: int | None
+) -> dict[str, Any]:
+    texts = texts_of(number or NUMBERS[name])
     contestants: dict[str, Losses] = {
         "nm.score": ours(model, tokenizer, outputs),
         **{f"bare, {most} tokens": batched(model, tokenizer, most) for most in BATCHES},
@@ -282,6 +284,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the measurements here")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", choices=tuple(NUMBERS))
+    parser.add_argument("--texts", type=int, help=f"default: {NUMBERS}")
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -294,7 +297,7 @@ def main() -> int:
             models["SmolLM2"] = lambda: packaged("smollm2", outputs)
         for name, make in models.items():
             if given.only in (None, name):
-                results.append(measured(name, *make(), outputs, given.repeats))
+                results.append(measured(name, *make(), outputs, given.repeats, given.texts))
                 show(results[-1])
     if given.json:
         given.json.write_text(json.dumps({"load": load, "results": results}, indent=1) + "\n")

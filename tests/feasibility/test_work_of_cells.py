@@ -458,6 +458,13 @@ def test_what_is_not_described_is_named_with_the_place_for_it(own):
     assert "no description of my-own behind a service; add it to hub/services.yaml" in service
 
 
+def test_a_server_on_this_machine_needs_no_description(own):
+    served = ("method=prefix_completion", "model@target=endpoint", "target.model=my-own")
+    checked = own(*served, "target.url=http://localhost:8080/v1", target="")
+    assert {job.kind for job in checked.jobs} == {"asking"}
+    assert not any("no description" in sentence for sentence in checked.asks)
+
+
 def test_a_model_that_can_only_be_asked_is_refused_to_a_method_that_reads_it(own):
     service = ("model@target=endpoint", "target.model=gpt-4o-mini-2024-07-18", "target.url=http://localhost/v1")
     checked = own(*service, target="")

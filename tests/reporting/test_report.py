@@ -82,9 +82,11 @@ def test_only_what_is_kept_is_written(whole_report, tmp_path):
 
 
 def test_the_manifest_names_every_file_with_its_hash(report, tmp_path):
-    folder = report(made_up.result(), made_up.result(sweep="none of them"))
+    of_another_paper = made_up.result(method="kds", sweep="kds_main")
+    folder = report(made_up.result(), made_up.result(sweep="none of them"), of_another_paper)
     listing = json.loads((folder / "manifest.json").read_text())
     assert listing["num_results"] == 2
+    assert "- Results: 2 from 2 sweeps" in (folder / "report.md").read_text()
     used = {(item["below"], row[0]): item["used_in"] for item in listing["results"] for row in item["audits"]}
     assert used == {
         ("audits/none of them", "0001"): ["table6"],  # where all results agree, the first stands for them

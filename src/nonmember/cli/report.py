@@ -48,6 +48,8 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     _require_methods(paper.methods, {run.question.method for run in collection.runs})
     known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
+    about = [run for run in collection.runs if run.question.method in paper.methods or is_own(run, known)]
+    collection = replace(collection, runs=tuple(about) or collection.runs)  # else its worlds, with nothing to show
 
     now = datetime.now().astimezone()
 

@@ -14,7 +14,7 @@ from nonmember.config.revisions import NOT_READ, pin_branches
 from nonmember.feasibility.memory import Machine, TrainerSettings
 from nonmember.feasibility.verdict import ASKS, UNKNOWN, CheckResult, check
 
-SOME_ADDRESS = "http://localhost/v1"  # in the place of one that is not given
+SOME_ADDRESS = "http://address.invalid/v1"  # in the place of one that is not given
 
 
 def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bool = True) -> CheckResult:

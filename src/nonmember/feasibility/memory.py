@@ -20,7 +20,7 @@ GIB = 2**30
 ACTIVATIONS, CHECKPOINTED = 34, 2  # bytes a token, layer and unit of width, at 16 bits
 ONE_LAYER = 8  # values a token and unit of width that live at once without gradients; of the inner layer two
 OF_ADAMW, OF_SGD = 16, 8  # bytes a trained parameter; other optimizers are taken to hold as much as AdamW
-CPU_WRITING = 0.1  # share of its arithmetic that a CPU reaches in writing token by token
+CPU_WRITING = 0.15  # share of its arithmetic that a CPU reaches in writing token by token
 USABLE = 0.92  # of a device's memory; the rest is the library's and lost in pieces
 
 

@@ -98,7 +98,7 @@ class CompletionProbe(Probe):
 
     @property
     def requirements(self) -> Requirements:
-        return replace(super().requirements, shown=0.5)
+        return replace(super().requirements, shown=0.0)  # k tokens, however long the passage is
 
     @property
     def tokenizer(self) -> ModelSpec | None:
