@@ -33,7 +33,7 @@ AUDITS: Mapping[str, Sequence[str]] = {
     "micro, PRISM": (*MICRO, "method=prism"),
     "micro, MC-PDD": (*MICRO, "data=micro_mc_pdd", "method=mc_pdd", "model@target=micro_chat"),
     "SmolLM2, PRISM": (*SMOLLM, "method=prism", "model@target=smollm_planted", "data.reading=never"),
-    "SmolLM2, prefix completion": (*SMOLLM, *ASKED, "method=prefix_completion", "method.k=20"),  # a text is longer than 2k
+    "SmolLM2, prefix completion": (*SMOLLM, *ASKED, "method=prefix_completion", "method.k=20"),  # of half a text
     "SmolLM2, name cloze": (*SMOLLM, *ASKED, "method=name_cloze"),
     "SmolLM2, MC-PDD": (*SMOLLM, *ASKED, "method=smollm_mc_pdd", "method.control=false", "method.stop_words=english"),
 }
