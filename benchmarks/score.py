@@ -216,9 +216,7 @@ def _status(name: str) -> int | None:
     return int(line.split()[1]) * 1024
 
 
-def measured(
-    name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int, number: int | None
-) -> dict[str, Any]:
+def measured(name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int, number: int | None) -> dict[str, Any]:
     texts = texts_of(number or NUMBERS[name])
     contestants: dict[str, Losses] = {
         "nm.score": ours(model, tokenizer, outputs),
