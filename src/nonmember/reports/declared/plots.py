@@ -33,6 +33,7 @@ from nonmember.reports.render.figures import (
 LINES, BARS = "lines", "bars"
 OFFSET = 0.16  # between the bars of two lines
 TICK_WIDTH = 13  # letters
+LEVEL, SLANTED = 4, {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}  # ticks that fit side by side; of more
 SIZE = (5.6, 3.4)
 
 
@@ -151,7 +152,7 @@ class Plot:
             axis.set(xticks=xs)
         axis.set(xlabel=self.labels[0])
         if ticks is not None:
-            axis.set_xticks(xs, ticks)
+            axis.set_xticks(xs, ticks, **(SLANTED if self.panels and len(ticks) > LEVEL else {}))
         if ticks is not None and self.marks == BARS:
             axis.set_xlim(-0.5, len(ticks) - 0.5)
 
