@@ -101,6 +101,14 @@ class CanaryTest(Method):
         access=Access.PROMPT_LOGPROBS, documents=1, inputs=("canaries",), passes=100
     )  # variants
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.score.depends_on_others:
+            raise ValueError(
+                f"score must be one of each variant by itself; {self.score.name} depends on the others that are scored "
+                "with it, so that published and private variants would not be exchangeable. Take score@method.score=loss."
+            )
+
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {
             group: DocumentGroup(corpus, {"target": roles.scored(self.score, corpus, self.max_tokens)})

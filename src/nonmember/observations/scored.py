@@ -149,9 +149,11 @@ class Scored(Measurement):
                 "in an audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
             )
         if self.score.needs_out_models and all(model == self.model for model in self.out_models):
+            given = "the only one that is given is the target itself" if self.out_models else "none is given"
             raise ValueError(
-                f"The score {self.score.name} compares with other models that have not read the documents; name them: "
-                "out_models=named out_models.paths=[FOLDER,FOLDER], or out_models=controls for those of the dose meter."
+                f"The score {self.score.name} compares with other models that have not read the documents, and {given}. "
+                "Name some: out_models=named out_models.paths=[FOLDER,FOLDER], or out_models=controls for those of the "
+                "dose meter."
             )
         observed = {field: builder.get(spec) for field, spec in self.observations().items()}
         observed |= {field: tuple(map(builder.get, specs)) for field, specs in self._of_out_models().items()}
@@ -275,6 +277,9 @@ class BehindAnother(Observation[TokenTable]):
         before = {name: [*front, *ids[context]] for name, context in contexts.items()}
         whole = {name: [*items, *ids[text_of_neighbour(name)]] for name, items in before.items()}
         unscored = 0 if front else 1  # alone the first token has nothing before it
+        for name, context in contexts.items():
+            if len(ids[text_of_neighbour(name)]) <= unscored or not ids[context]:
+                whole[name] = []  # no rows
         num_context = {name: len(items) + unscored for name, items in before.items()}
         what = f"observing {self.model.readable} behind {self.num_contexts} other documents each"
         reading = self.reading(builder, folder, what)
@@ -289,7 +294,8 @@ class BehindAnother(Observation[TokenTable]):
 
 def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
     """Name of a pair -> the document that stands before it: the next one in an order that depends on the ids alone,
-    drawn anew for every pair of a document, and of another cluster where documents have clusters."""
+    drawn anew for every pair of a document, and of another cluster where documents have clusters. A blank one is none.
+    """
     found: dict[str, str] = {}
     for draw in range(number):
         order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}/{item.doc_id}".encode()).digest())
@@ -306,7 +312,7 @@ def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
 
 
 def _related(item: Document, other: Document) -> bool:
-    return item.text == other.text or bool(item.cluster_id and item.cluster_id == other.cluster_id)
+    return item.text == other.text or not item.text.strip() or bool(item.cluster_id and item.cluster_id == other.cluster_id)
 
 
 def shots_that_fit(
