@@ -24,7 +24,7 @@ from nonmember.evidence import canaries as planting
 from nonmember.methods import CanaryTest, Roles, ScoredDocuments
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
-from nonmember.scores import Loss
+from nonmember.scores import Codec, Lira, Loss, Neighbourhood, Recall
 from nonmember_verify.canaries import chosen, commitment_of, read_private
 
 METHOD = CanaryTest(
@@ -87,6 +87,28 @@ def test_what_is_no_canary_is_refused():
         METHOD.check({"suspect": DOCUMENTS, "private": DOCUMENTS})
     with pytest.raises(ValueError, match="compare must be one of"):
         replace(METHOD, compare="signs")
+    for score in (Codec(), Lira(), Neighbourhood(2), Recall(1)):
+        with pytest.raises(ValueError, match="would not be exchangeable"):
+            replace(METHOD, score=score)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_model", "sentence"),
+    [
+        ({"kind": "paraphrase", "paraphrases": None}, False, "belong together"),  # else nothing is planted
+        ({"kind": "random"}, True, "A model has no meaning with kind=random"),
+        ({"kind": "sampled"}, False, "needs a model"),
+    ],
+)
+def test_how_canaries_cannot_be_made(settings, has_model, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        planting.Making.of(settings, has_model=has_model)
+
+
+def test_where_they_cannot_be_written_is_said_before_they_are_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="file is none"):
+        planting.require_new(tmp_path / "file" / "planted")
 
 
 # Planting -------------------------------------------------------------------------------------------------------------
@@ -145,9 +167,11 @@ def test_paraphrases_take_the_place_of_their_document(tmp_path):
         ({"id": "d1", "paraphrases": ["one"]}, "two or more paraphrases"),
         ({"id": "d1", "paraphrases": "one"}, "a list of texts"),
         ({"id": "d99", "paraphrases": ["one", "two"]}, "documents that are not there: "),
+        ({"id": "d3", "paraphrases": ["one", "\ud800"]}, "half a character"),
+        ({"id": "d2", "paraphrases": ["six", "seven"]}, "the id 'd2' has paraphrases above already"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            planting.paraphrases_in(write_rows(tmp_path / "p.jsonl", [row]), DOCUMENTS)
+            planting.paraphrases_in(write_rows(tmp_path / "p.jsonl", [{**rows[1], "id": "d2"}, row]), DOCUMENTS)
     with pytest.raises(ValueError, match="copies must be 1"):
         planting.plant(DOCUMENTS, variants, KEY, kind="paraphrase", copies=2)
     with pytest.raises(ValueError, match="at least 100 different"):
@@ -161,6 +185,9 @@ def test_a_private_file_that_was_changed_is_refused(tmp_path):
     published, private = (tiny.build(Canaries(str(path), part, commitment)) for part in ("published", "private"))
     assert (len(published), len(private)) == (2, 8)
     assert {item.cluster_id for item in private.documents} == {"canary-1", "canary-2"}
+    assert tiny.build(Canaries(str(path), "published", f"{commitment.upper()}\n")) == published, "as files hold it"
+    with pytest.raises(ValueError, match="no private file of canaries"):
+        Canaries(str(tmp_path), "published").validate()
     content = json.loads(path.read_text())
     content["canaries"][0]["published"] = (content["canaries"][0]["published"] + 1) % 5
     path.write_text(json.dumps(content))

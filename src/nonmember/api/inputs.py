@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -149,7 +149,7 @@ class Inputs:
         rows = None if isinstance(given, str | os.PathLike) else _rows(given, name)
         in_data = node.partition(".")[0] == "data"
         chat = "data=chat" if in_data else f"data@{node}=base/chat"
-        if rows and holds_conversations(rows[0]) and chat not in self.overrides:
+        if rows and any(map(holds_conversations, rows)) and chat not in self.overrides:
             self.overrides.append(chat)
         if not self.in_own_world and chat not in self.overrides:
             self.overrides.append("data=documents" if node == "data" else f"+data@{node}=documents")
@@ -201,15 +201,15 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     if hasattr(given, "to_pylist"):  # Arrow
         return list(given.to_pylist())
     if hasattr(given, "to_frame") and hasattr(given, "index"):  # pandas' Series
-        return _with_index([{"text": value} for value in given], given.index)
+        return _with_index([dict(row) for row in _rows(list(given), name)], given.index)
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
         return _with_index(rows, given.index)
-    if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        rows = list(given)
+    if isinstance(given, Iterable) and not isinstance(given, Mapping | Set):  # a set has no order of its own
+        rows = [row.tolist() if hasattr(row, "tolist") else row for row in given]  # of NumPy, as pandas has lists
         if all(isinstance(row, str) or is_missing(row) for row in rows):
             return [{"text": row} for row in rows]
-        if all(isinstance(row, list) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
+        if all(isinstance(row, list | tuple) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
             return [{"messages": row} for row in rows]  # conversations
         if all(isinstance(row, Mapping) for row in rows):
             return [dict(row) for row in rows]

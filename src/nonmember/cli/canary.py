@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from nonmember.runtime.naming import path_of
+from nonmember.runtime.yaml_files import value_of
 
 if TYPE_CHECKING:
     from nonmember.evidence.canaries import Making
@@ -48,7 +49,7 @@ def main() -> None:
     from nonmember.config.runs import reading
     from nonmember.evidence.canaries import COMMITMENT, make, require_new
 
-    require_new(folder := Path(out).expanduser())
+    require_new(folder := path_of(out))
     # In a store of its own: that of audits would keep what must stay secret.
     with (
         tempfile.TemporaryDirectory() as store,
@@ -80,7 +81,7 @@ def _settings(given: list[str]) -> tuple[str, str, Making, list[str]]:
         if name in ("documents", "out"):
             paths[name] = value
         elif name in names and mark:
-            own[name] = value if name == "paraphrases" else yaml.safe_load(value)
+            own[name] = value if name == "paraphrases" else value_of(name, value)
         else:
             overrides.append(word)
     if missing := [name for name in ("documents", "out") if not paths.get(name)]:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from nonmember.checks import require_text
+from nonmember.checks import as_sha256
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
@@ -86,7 +86,7 @@ class CanaryTest(Method):
     score: Annotated[Score, require_score]
     compare: Compare
     num_permutations: int
-    commitment: Annotated[str | None, require_text]
+    commitment: Annotated[str | None, as_sha256]
     alpha: float
     max_tokens: int
 
