@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 import nonmember as nm
 from api.conftest import SHORT, SHORT_READING
@@ -39,6 +40,15 @@ def words(question) -> list[str]:
         *(f"{places[key]}={value}" for key, value in question.items()),
         *(f"{key}={value}" for key, value in SHORT.items()),
     ]
+
+
+def test_several_methods_from_python(question):
+    """The texts of an audit are read after its config's block, in which alone OmegaConf knows our resolvers."""
+    OmegaConf.clear_resolvers()
+    methods = {"method.methods": ["codec"], "+method.given.codec.max_tokens": 60}
+    found = nm.audit("auto", **question, heldout=question["documents"], overrides=methods)
+    assert (found.verdict, found.result.statistics.details["families"]) == ("invalid", {})
+    assert [part["method"] for part in found.result.statistics.details["parts"]] == ["codec"]
 
 
 @pytest.fixture(scope="module")

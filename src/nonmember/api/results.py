@@ -192,8 +192,13 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     import pandas as pd
 
     given = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
-    paths = [path for folder in given for path in outcome_paths(Path(folder))]
-    table = pd.DataFrame([_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in paths])
+    found = [path for folder in given for path in outcome_paths(Path(folder))]
+    if not found:
+        raise ValueError("folders must be a folder of audits, or several; got none.")
+    paths = {path.resolve(): path for path in reversed(found)}  # each once, by its first name
+    table = pd.DataFrame(
+        [_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in reversed(paths.values())]
+    )
     first = [name for name in (*FACTS, "error", "folder") if name in table]
     return table[[*first, *(name for name in table if name not in first)]]
 

@@ -37,7 +37,7 @@ from nonmember.runtime.processes import of_a_group
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
-FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings")  # any key may be added to these
+FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings", "method.given")  # take any key
 OPTUNA = " Install Optuna's sweeper: pip install hydra-optuna-sweeper."
 LEADS_BACK = (
     "A config leads back to itself, by a defaults list that names its own file or by ${...}. Correct the file that was "

@@ -105,7 +105,7 @@ class LocalIndex(Lookup):
         if unfinished := [item["name"] for item in state["sources"].values() if not item["complete"]]:
             raise ValueError(
                 f"The index in {folder} is not complete: {unfinished[0]} was read in part, and what is missing would "
-                "be taken for absent. Start that `nonmember lookup index` again; it goes on where it was stopped. Where "
+                "be taken for absent. Start that `nonmember lookup index` again; it goes on where it was stopped. If "
                 "its files have changed since, remove the folder and make the index anew."
             )
         return state

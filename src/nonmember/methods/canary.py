@@ -106,7 +106,7 @@ class CanaryTest(Method):
         if self.score.depends_on_others:
             raise ValueError(
                 f"score must be one of each variant by itself; {self.score.name} depends on the others that are scored "
-                "with it, so that published and private variants would not be exchangeable. Take score@method.score=loss."
+                "with it, so that published and private variants would not be exchangeable. Give another, such as loss."
             )
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:

@@ -149,9 +149,9 @@ class Scored(Measurement):
                 "in an audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
             )
         if self.score.needs_out_models and all(model == self.model for model in self.out_models):
-            given = "the only one that is given is the target itself" if self.out_models else "none is given"
+            given = "the only one given is the target itself" if self.out_models else "none is given"
             raise ValueError(
-                f"The score {self.score.name} compares with other models that have not read the documents, and {given}. "
+                f"The score {self.score.name} compares with other models that have not read the documents; {given}. "
                 "Name some: out_models=named out_models.paths=[FOLDER,FOLDER], or out_models=controls for those of the "
                 "dose meter."
             )
@@ -301,7 +301,7 @@ def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
         order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}/{item.doc_id}".encode()).digest())
         for index, document in enumerate(order):
             others = (order[(index + step) % len(order)] for step in range(1, len(order)))
-            context = next((item for item in others if not _related(item, document)), None)
+            context = next((item for item in others if _is_context(item, document)), None)
             if context is None:
                 raise ValueError(
                     f"There is no document of another work to put before {document.doc_id!r}; the score codec needs "
@@ -311,8 +311,9 @@ def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
     return found
 
 
-def _related(item: Document, other: Document) -> bool:
-    return item.text == other.text or not item.text.strip() or bool(item.cluster_id and item.cluster_id == other.cluster_id)
+def _is_context(item: Document, other: Document) -> bool:
+    is_of_one_work = bool(item.cluster_id) and item.cluster_id == other.cluster_id
+    return bool(item.text.strip()) and item.text != other.text and not is_of_one_work
 
 
 def shots_that_fit(

@@ -577,8 +577,8 @@ def _of_documents(name: str, values: npt.ArrayLike, number: int, dimensions: int
     if found.ndim != dimensions or found.shape[-1] != number or not found.size or not np.isfinite(found).all():
         shape = "[documents]" if dimensions == 1 else "[controls, documents]"
         raise ValueError(
-            f"Expected `{name}` to hold finite numbers for each document, shape {shape}, of {number} documents (as many "
-            f"as clusters); got shape {found.shape}. Leave a document without a score out everywhere."
+            f"Expected `{name}` to hold finite numbers for each document, shape {shape}, of {number} documents as "
+            f"there are clusters; got shape {found.shape}. Leave a document without a score out everywhere."
         )
     return found
 
