@@ -333,5 +333,6 @@ def test_the_plan(nonmember):
     powers = {(item["copies"], item["canaries"]): item["power"] for item in plan["designs"]}
     assert powers[1, 1] == 0.0  # the least p of one canary of 20 is .05
     assert powers[1, 200] == pytest.approx(0.05, abs=2e-3)
-    assert nonmember("plan", "pilot=canary", "pilot.copies=[1,2]", "pilot.shifts=[0.5]").status == 1
+    for pilot in ("pilot.copies=[1,2] pilot.shifts=[0.5]", "pilot.copies=[1,1] pilot.shifts=[0.3,1]"):
+        assert nonmember("plan", "pilot=canary", *pilot.split()).status == 1
     assert max(power for (copies, _), power in powers.items() if copies == 4) >= 0.9
