@@ -125,7 +125,14 @@ def test_blank_rows_change_no_number_and_are_named(answered, question, texts):
 @pytest.mark.slow
 def test_blank_rows_of_what_is_compared_with(texts):
     found = nm.audit("blind", documents=texts, heldout=[*texts, "", None], overrides={"max_layout_auc": None})
-    assert found.warnings == ("Blank documents of the held-out text were left out (2): 40, 41.",)
+    assert found.warnings[0] == "Blank documents of the held-out text were left out (2): 40, 41."
+    assert found.warnings[1].startswith("40 texts of the suspect set are in the heldout set too")
+
+
+def test_documents_that_are_given_twice_are_told(models, texts):
+    asked = {"target": models(0), "reference": models(1), "heldout": [f"fern {text}" for text in texts]}
+    found = nm.audit("difference_in_differences_loss", **asked, documents=[*texts, texts[0]], overrides=SHORT_READING)
+    assert any(text.startswith("1 of 41 documents of the suspect set repeat others") for text in found.warnings)
 
 
 @pytest.mark.slow
