@@ -66,6 +66,18 @@ def test_in_a_world_with_models_and_documents_of_its_own_ours_take_their_place()
     assert inputs.replaced == {"reference": node}
 
 
+def test_scores_that_differ_have_folders_of_their_own():
+    named = "out_models=named out_models.paths="
+    differing = ["", "scores=[zlib]", "scores=[codec]", "scores=[codec] codec.num_contexts=2", "prefix.path=unread.txt"]
+
+    def folder(words: str) -> Path:
+        with composed("score", ["target.path=model", "data.path=own.jsonl", *words.split()]) as (_, found):
+            return found
+
+    assert len({folder(words) for words in (*differing, f"{named}[a]", f"{named}[b]")}) == len(differing) + 2
+    assert folder("scores=[one_pass]") == folder("")
+
+
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
 def test_conversations_in_any_list(kind):
     """Also where the first one has no turn, of which the sentence about that row then tells."""
