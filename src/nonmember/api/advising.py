@@ -48,13 +48,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     found: dict[str, Any] = {"documents": literal(documents)} if is_number else {}
     texts = None if is_number else documents
     inputs = Inputs.of((), {"outputs": outputs})
-    if isinstance(target, dict) and "url" in target:
-        inputs.overrides += [
-            "model@target=endpoint",
-            *(override(f"target.{name}", value) for name, value in target.items()),
-        ]
-    else:
-        inputs.add_model("target", target)
+    inputs.add_model("target", target)
     inputs.add_texts("documents", texts)
     with at_work(), inputs.composed("score") as (config, _):
         if target is not None or texts is not None:

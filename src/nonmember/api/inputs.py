@@ -12,6 +12,7 @@ from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
+from nonmember.checks import shown
 from nonmember.config.compose import composed, explained
 from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
@@ -64,12 +65,13 @@ class Inputs:
             overrides: "key=value" each, or key -> value.
             settings: key -> value; None is left to the config.
         """
-        if isinstance(overrides, str):
-            raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
+        words = [overrides] if isinstance(overrides, str) else list(overrides or ())
+        if isinstance(overrides, str) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"overrides must be a list of texts, as in overrides=['seed=1']; got {shown(overrides)}.")
         given = (
             [override(*item) for item in overrides.items()]
             if isinstance(overrides, Mapping)
-            else with_literal_paths(overrides)
+            else with_literal_paths(words)
         )
         return cls([*given, *(override(key, value) for key, value in settings.items() if value is not None)])
 
@@ -111,7 +113,8 @@ class Inputs:
         """Put a model in its place in the config.
 
         Args:
-            given: Path or name on the hub, settings of one (`path`, `revision`, `dtype` ...), a config node with its
+            given: Path or name on the hub, settings of one (`path`, `revision`, `dtype` ...; `url` and `model` of
+                an endpoint), a config node with its
                 `_target_`, or a transformers model with its tokenizer; None is left to the config.
             argument: What the caller calls it, if not as the config does.
         """
@@ -123,7 +126,9 @@ class Inputs:
             if "_target_" in given:
                 self.replaced[node] = dict(given)
                 return
-            if not self.in_own_world:
+            if "url" in given:
+                self.overrides.append(f"model@{node}=endpoint")
+            elif not self.in_own_world:
                 self.overrides.append(f"model@{node}=pretrained")
             self.overrides += [override(f"{node}.{key}", value) for key, value in given.items()]
             return
@@ -160,6 +165,10 @@ class Inputs:
             return
         if not rows:
             raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
+        if "data=streamed" in self.overrides:
+            raise ValueError(
+                f"{name} must be a path where data=streamed; got texts in memory. Leave data=streamed out."
+            )
         digest = digest_of(rows)
         self.overrides.append(f"{node}.path=null")
         self.default(f"{node}.label", name)

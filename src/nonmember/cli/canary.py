@@ -59,9 +59,10 @@ def main() -> None:
         check_places(model)
         made = make(making, folder, builder.get(corpus), builder, model)
     numbers = sorted(set(made.num_variants))
+    where = f"in {making.copies} of" if making.copies <= made.num_documents else f"{making.copies} times in"
     sys.stdout.write(
         f"{len(made.num_variants)} canaries of {' to '.join(map(str, dict.fromkeys(numbers[:1] + numbers[-1:])))} "
-        f"variants, each in {making.copies} of {made.num_documents} documents.\n"
+        f"variants, each {where} {made.num_documents} documents.\n"
         f"publish        {made.documents}\n"
         f"keep secret    {made.private}\n"
         f"make public    {folder / COMMITMENT}   {made.commitment}\n"

@@ -24,6 +24,7 @@ from omegaconf.errors import (
     ConfigKeyError,
     InterpolationKeyError,
     InterpolationResolutionError,
+    MissingMandatoryValue,
     OmegaConfBaseException,
     ValidationError,
 )
@@ -120,6 +121,8 @@ def _explained(error: BaseException) -> str:
             word = ambiguous[1]
             wanted = "To sweep over it, add --multirun. To have it as a list, put it in [ ]."
             return f"{word!r} has several values, between commas. {wanted} {_as_text(word)}"
+        case MissingMandatoryValue() if error.full_key:
+            return f"{error.full_key} is not given, and there is no usual one. Add {error.full_key}=VALUE."
         case ValidationError() if error.full_key:
             reason = str(error).splitlines()[0].rstrip(".")
             reason = f"expected a list; write {error.full_key}=[...]" if "is not a ListConfig" in reason else reason

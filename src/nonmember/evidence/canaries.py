@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import os
 import re
 import secrets
@@ -28,6 +29,8 @@ from nonmember.records import Corpus, Document
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.naming import path_of
 from nonmember_verify.canaries import KEY_BYTES, KINDS, Canary, PrivateFile, chosen, commitment_of
+
+log = logging.getLogger(__name__)
 
 DOCUMENTS, PRIVATE, COMMITMENT = "documents.jsonl", "canaries.private.json", "commitment.txt"
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -120,6 +123,12 @@ def make(
         builder: Whose store keeps nothing: what a model samples must stay secret.
         model: That samples the variants, of that kind.
     """
+    if model is not None and not model.has_weights:
+        log.warning(
+            "%s is a service, and whoever runs it sees all variants that it samples: a test says nothing of models "
+            "of theirs. Take a model with weights for those.",
+            model.readable,
+        )
     key = secrets.token_bytes(KEY_BYTES)
     variants = making.variants_of(documents, key, builder, model)
     planted, private = plant(documents, variants, key, kind=making.kind, copies=making.copies)
