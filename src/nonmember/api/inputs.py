@@ -165,10 +165,8 @@ class Inputs:
             return
         if not rows:
             raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
-        if "data=streamed" in self.overrides:
-            raise ValueError(
-                f"{name} must be a path where data=streamed; got texts in memory. Leave data=streamed out."
-            )
+        if node == "data" and "data=streamed" in self.overrides:
+            raise ValueError(f"{name} must be a path with data=streamed; got texts in memory. Leave data=streamed out.")
         digest = digest_of(rows)
         self.overrides.append(f"{node}.path=null")
         self.default(f"{node}.label", name)
