@@ -49,6 +49,8 @@ def test_several_methods_from_python(question):
     found = nm.audit("auto", **question, heldout=question["documents"], overrides=methods)
     assert (found.verdict, found.result.statistics.details["families"]) == ("invalid", {})
     assert [part["method"] for part in found.result.statistics.details["parts"]] == ["codec"]
+    with pytest.raises(ValueError, match="group must be one of suspect; got 'heldout'"):
+        found.scores("heldout")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from nonmember.checks import require_choice
+from nonmember.records.groups import SUSPECT
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
@@ -126,10 +128,16 @@ class FinishedAudit:
         Args:
             group: Of documents, such as suspect, heldout, unseen; None: all, with a column `group` where there are
                 several.
+
+        Raises:
+            ValueError: For a group that the audit has not.
         """
         import pandas as pd
 
         table = pd.read_parquet(self.folder / SCORES)
+        groups = [*dict.fromkeys([*table.get("group", [SUSPECT]), *self.result.exclusions.documents])]
+        if group is not None:
+            require_choice(group, groups, "group")
         if group is None or "group" not in table:
             return table
         return table[table["group"] == group].drop(columns="group").dropna(axis="columns", how="all")
