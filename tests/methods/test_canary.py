@@ -228,7 +228,10 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     assert result["question"]["settings"]["commitment"] == commitment
     assert result["statistics"]["details"]["num_variants"] == [10, 10, 10]
     assert result["verdict"]["decision"] in ("inconclusive", "evidence_of_membership")
-    found = nm.audit("canary", target=str(model), overrides=[*planted, f"data.commitment={commitment}"])
+    more = [f"data.commitment={commitment}", "page_text=true", "name=shown"]
+    found = nm.audit("canary", target=str(model), overrides=[*planted, *more])
+    page = (found.folder / "audit.html").read_text()
+    assert not any(text in page for item in secret.canaries for text in item.variants)
     assert (found.verdict, found.p_value) == (result["verdict"]["decision"], result["statistics"]["p_value"])
     assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
     assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
