@@ -62,7 +62,7 @@ WHAT_DIFFERS = (
     "max_tokens",
 )
 # What does besides, with what is usual, which is not hashed: else names would not be those that earlier runs have.
-USUAL = {
+USUAL: Mapping[str, Any] = {
     "scores": ["one_pass"],
     "perturbations": [],
     "own_scores": {},
