@@ -94,6 +94,14 @@ def require_text(value: object, name: str, *, hint: str = "", or_null: bool = Fa
     raise ValueError(wrong(name, f"text{' or null' if or_null else ''}", value, hint))
 
 
+def as_sha256(value: object, name: str, *, or_null: bool = False) -> str:
+    """A hash as files hold it, an end of line behind it: 64 hexadecimal digits, in small letters."""
+    found = value.strip().lower() if isinstance(value, str) else ""
+    if re.fullmatch("[0-9a-f]{64}", found) is None:
+        raise ValueError(wrong(name, "a SHA-256, of 64 hexadecimal digits", value))
+    return found
+
+
 def require_variable_name(value: object, name: str) -> None:
     """Of an environment variable that holds a secret. What is none may be the secret itself: it is not repeated."""
     if isinstance(value, str) and _VARIABLE.fullmatch(value) and not (looks_like_secret(value) or _LUMP.search(value)):

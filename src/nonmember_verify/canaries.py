@@ -72,7 +72,7 @@ def read_private(path: Path) -> PrivateFile:
         private = PrivateFile(found["kind"], bytes.fromhex(found["key"]), canaries)
         if found["format"] != FORMAT or private.kind not in KINDS or len(private.key) != KEY_BYTES or not canaries:
             raise ValueError(f"format {found['format']!r}, kind {private.kind!r}")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path.name} must be the private file that `nonmember canary make` wrote; it cannot be read as one "
             f"({type(error).__name__}: {error})."

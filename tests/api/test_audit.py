@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 import nonmember as nm
 from api.conftest import SHORT, SHORT_READING
@@ -39,6 +40,17 @@ def words(question) -> list[str]:
         *(f"{places[key]}={value}" for key, value in question.items()),
         *(f"{key}={value}" for key, value in SHORT.items()),
     ]
+
+
+def test_several_methods_from_python(question):
+    """The texts of an audit are read after its config's block, in which alone OmegaConf knows our resolvers."""
+    OmegaConf.clear_resolvers()
+    methods = {"method.methods": ["codec"], "+method.given.codec.max_tokens": 60}
+    found = nm.audit("auto", **question, heldout=question["documents"], overrides=methods)
+    assert (found.verdict, found.result.statistics.details["families"]) == ("invalid", {})
+    assert [part["method"] for part in found.result.statistics.details["parts"]] == ["codec"]
+    with pytest.raises(ValueError, match="group must be one of suspect; got 'heldout'"):
+        found.scores("heldout")
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +127,14 @@ def test_blank_rows_change_no_number_and_are_named(answered, question, texts):
 @pytest.mark.slow
 def test_blank_rows_of_what_is_compared_with(texts):
     found = nm.audit("blind", documents=texts, heldout=[*texts, "", None], overrides={"max_layout_auc": None})
-    assert found.warnings == ("Blank documents of the held-out text were left out (2): 40, 41.",)
+    assert found.warnings[0] == "Blank documents of the held-out text were left out (2): 40, 41."
+    assert found.warnings[1].startswith("40 texts of the suspect set are in the heldout set too")
+
+
+def test_documents_that_are_given_twice_are_told(models, texts):
+    asked = {"target": models(0), "reference": models(1), "heldout": [f"fern {text}" for text in texts]}
+    found = nm.audit("difference_in_differences_loss", **asked, documents=[*texts, texts[0]], overrides=SHORT_READING)
+    assert any(text.startswith("1 of 41 documents of the suspect set repeat others") for text in found.warnings)
 
 
 @pytest.mark.slow
@@ -204,7 +223,8 @@ def test_in_a_thread(question):
         ),
         ({"documents": [1, 2]}, "got a list of int"),
         ({"documents": [{"a": "x y", "b": "y z"}] * 30}, 'Name it: overrides=["data.text_field=a"]'),
-        ({"overrides": "seed=1"}, "overrides must be a list"),
+        *(({"overrides": wrong}, "overrides must be a list") for wrong in ("seed=1", [("seed", 1)], {5: 1})),
+        ({"target": {"url": "http://127.0.0.1:9/v1"}}, "prism needs a value for target.model"),
         ({"overrides": ["sed=1"]}, "There is no key sed; did you mean seed?"),
         ({"seed": "one"}, "seed cannot be that"),
         ({"trainer": "ddp"}, "A call from Python runs in one process"),

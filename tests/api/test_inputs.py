@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
@@ -65,6 +66,29 @@ def test_in_a_world_with_models_and_documents_of_its_own_ours_take_their_place()
     assert inputs.replaced == {"reference": node}
 
 
+def test_scores_that_differ_have_folders_of_their_own():
+    named = "out_models=named out_models.paths="
+    differing = ["", "scores=[zlib]", "scores=[codec]", "scores=[codec] codec.num_contexts=2", "prefix.path=unread.txt"]
+
+    def folder(words: str) -> Path:
+        with composed("score", ["target.path=model", "data.path=own.jsonl", *words.split()]) as (_, found):
+            return found
+
+    assert len({folder(words) for words in (*differing, f"{named}[a]", f"{named}[b]")}) == len(differing) + 2
+    assert folder("scores=[one_pass]") == folder("")
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+def test_conversations_in_any_list(kind):
+    """Also where the first one has no turn, of which the sentence about that row then tells."""
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    inputs = Inputs([])
+    inputs.add_texts("documents", pd.Series([[], kind(turns)]) if kind is not list else [[], turns])
+    assert "data=chat" in inputs.overrides
+    with pytest.raises(ValueError, match="got a set"):
+        inputs.add_texts("documents", {"texts", "without an order"})
+
+
 def test_a_model_with_an_adapter_is_refused():
     model = SimpleNamespace(state_dict=dict, config=None, peft_config={})
     with pytest.raises(ValueError, match=r"target must be a model without an adapter; .* Pass model\.merge_and_unload"):
@@ -73,7 +97,10 @@ def test_a_model_with_an_adapter_is_refused():
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [(None, "null"), (True, "true"), (0.5, "0.5"), ([1, {"b": [False]}], "[1,{b:[false]}]"), ("plain", "plain")],
+    [
+        *((None, "null"), (True, "true"), (0.5, "0.5"), ([1, {"b": [False]}], "[1,{b:[false]}]"), ("plain", "plain")),
+        *((np.int64(3), "3"), (np.array([0.1, 0.5]), "[0.1,0.5]"), (np.array(["a"]), "[a]")),
+    ],
 )
 def test_values_as_hydra_reads_them(value, written):
     assert override("a.b", value) == f"a.b={written}"

@@ -10,6 +10,7 @@ import pytest
 import nonmember as nm
 from api.conftest import SHORT_READING
 from nonmember.api.results import _plain_values
+from nonmember.results.load import load_runs
 
 
 @pytest.mark.slow
@@ -39,6 +40,9 @@ def test_a_row_per_audit(make_model, texts):
     assert runs.loc["failed", "error"] == "no room"
     assert {"settings.max_tokens", "data.label"} <= set(runs)
     assert len(nm.load_results([item.folder for item in found])) == 2
+    both = [Path("outputs"), Path("outputs/audits/mine")]
+    assert len(nm.load_results(both)) == 3, "each once"
+    assert len(load_runs(both).runs) == 2
 
 
 def test_nested_settings_are_columns_too():
@@ -51,5 +55,6 @@ def test_nested_settings_are_columns_too():
 
 
 def test_of_nothing_there_is_no_table(tmp_path):
-    with pytest.raises(ValueError, match=r"There is no result.json below"):
-        nm.load_results(tmp_path)
+    for given in (tmp_path, []):
+        with pytest.raises(ValueError, match=r"There is no result.json below|got none"):
+            nm.load_results(given)

@@ -52,6 +52,12 @@ def test_any_name_of_a_file_and_of_a_model(nonmember, make_model, texts, name):
     assert pq.read_table(said.last_line).num_rows == 3, said.err
 
 
+def test_the_target_by_another_path_is_no_out_model(make_model):
+    settings = {"out_models": "named", "out_models.paths": [f"{make_model(0)}/."]}
+    with pytest.raises(ValueError, match="is given twice, by two paths"):
+        nm.score(["moss fern reed", "pine lark wren"], make_model(0), scores=["lira"], overrides=settings)
+
+
 def test_as_arrow(make_model):
     table = nm.score(["moss fern reed pine"], make_model(0), as_arrow=True)
     assert table["doc_id"].to_pylist() == ["0"]

@@ -9,6 +9,7 @@ import pytest
 
 from command_line import rows_of, write_rows
 from nonmember.config.compose import composed
+from nonmember.config.given import given
 from nonmember.config.parts import parts_of
 from nonmember.config.runs import builder_of
 from tiny import random_texts
@@ -111,7 +112,7 @@ def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(wor
 
     def taken(*more):
         with composed("audit", [*words, "data.path=file.jsonl", "method.max_models=0", *more]) as (config, folder):
-            return {part.method for part in parts_of(config, folder, compose, builder_of(config))}
+            return {part.method for part in parts_of(given(config), folder, compose, builder_of(config))}
 
     assert "order" in (parts := taken("data=ordered"))
     assert "sampled_completion" not in parts, "weights say more than what the target can be made to write, in less time"

@@ -84,6 +84,11 @@ def test_slips_are_said_in_a_sentence(nonmember):
     assert (done.status, done.out) == (1, "")
     assert "There is no sweep tabel2" in done.err
     assert "There is no option --gb; see nonmember check --help." in nonmember("check", "table2", "--gb", 40).err
+    for option, value, sentence in (
+        *(("--tflops", 0, "--tflops must be a number above 0; got 0.0."), ("--utilisation", 2, "(0, 1]; got 2.0")),
+        *(("--on", "2026-99-99", "a day, as in 2026-01-31"), ("--csv", "gone/x.csv", "no place for a file gone/x.csv")),
+    ):
+        assert sentence in nonmember("check", "table2", option, value).err
 
 
 @pytest.mark.slow

@@ -184,9 +184,10 @@ def test_an_index_that_is_damaged_or_of_other_rules_is_refused(tmp_path, builder
     with pytest.raises(ValueError, match="cannot be read"):
         index.overlaps(builder, asked)
     state = json.loads((tmp_path / "index" / FILE).read_text())
-    (tmp_path / "index" / FILE).write_text(json.dumps(state | {"rules": 2}))
-    with pytest.raises(ValueError, match="no index that this version can read"):
-        index.overlaps(builder, asked)
+    for other in (json.dumps(state | {"rules": 2}), json.dumps(state | {"sources": {"a": {}}}), "{", "{}"):
+        (tmp_path / "index" / FILE).write_text(other)
+        with pytest.raises(ValueError, match="no index that this version can read"):
+            index.overlaps(builder, asked)
     with pytest.raises(ValueError, match="nonmember lookup index CORPUS"):
         LocalIndex(str(tmp_path / "nowhere")).overlaps(builder, asked)
 

@@ -24,7 +24,7 @@ from nonmember.evidence import canaries as planting
 from nonmember.methods import CanaryTest, Roles, ScoredDocuments
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
-from nonmember.scores import Loss
+from nonmember.scores import Codec, Lira, Loss, Neighbourhood, Recall
 from nonmember_verify.canaries import chosen, commitment_of, read_private
 
 METHOD = CanaryTest(
@@ -87,6 +87,28 @@ def test_what_is_no_canary_is_refused():
         METHOD.check({"suspect": DOCUMENTS, "private": DOCUMENTS})
     with pytest.raises(ValueError, match="compare must be one of"):
         replace(METHOD, compare="signs")
+    for score in (Codec(), Lira(), Neighbourhood(2), Recall(1)):
+        with pytest.raises(ValueError, match="would not be exchangeable"):
+            replace(METHOD, score=score)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_model", "sentence"),
+    [
+        ({"kind": "paraphrase", "paraphrases": None}, False, "belong together"),  # else nothing is planted
+        ({"kind": "random"}, True, "A model has no meaning with kind=random"),
+        ({"kind": "sampled"}, False, "needs a model"),
+    ],
+)
+def test_how_canaries_cannot_be_made(settings, has_model, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        planting.Making.of(settings, has_model=has_model)
+
+
+def test_where_they_cannot_be_written_is_said_before_they_are_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="file is none"):
+        planting.require_new(tmp_path / "file" / "planted")
 
 
 # Planting -------------------------------------------------------------------------------------------------------------
@@ -145,9 +167,11 @@ def test_paraphrases_take_the_place_of_their_document(tmp_path):
         ({"id": "d1", "paraphrases": ["one"]}, "two or more paraphrases"),
         ({"id": "d1", "paraphrases": "one"}, "a list of texts"),
         ({"id": "d99", "paraphrases": ["one", "two"]}, "documents that are not there: "),
+        ({"id": "d3", "paraphrases": ["one", "\ud800"]}, "half a character"),
+        ({"id": "d2", "paraphrases": ["six", "seven"]}, "the id 'd2' has paraphrases above already"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            planting.paraphrases_in(write_rows(tmp_path / "p.jsonl", [row]), DOCUMENTS)
+            planting.paraphrases_in(write_rows(tmp_path / "p.jsonl", [{**rows[1], "id": "d2"}, row]), DOCUMENTS)
     with pytest.raises(ValueError, match="copies must be 1"):
         planting.plant(DOCUMENTS, variants, KEY, kind="paraphrase", copies=2)
     with pytest.raises(ValueError, match="at least 100 different"):
@@ -161,6 +185,9 @@ def test_a_private_file_that_was_changed_is_refused(tmp_path):
     published, private = (tiny.build(Canaries(str(path), part, commitment)) for part in ("published", "private"))
     assert (len(published), len(private)) == (2, 8)
     assert {item.cluster_id for item in private.documents} == {"canary-1", "canary-2"}
+    assert tiny.build(Canaries(str(path), "published", f"{commitment.upper()}\n")) == published, "as files hold it"
+    with pytest.raises(ValueError, match="no private file of canaries"):
+        Canaries(str(tmp_path), "published").validate()
     content = json.loads(path.read_text())
     content["canaries"][0]["published"] = (content["canaries"][0]["published"] + 1) % 5
     path.write_text(json.dumps(content))
@@ -201,7 +228,10 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     assert result["question"]["settings"]["commitment"] == commitment
     assert result["statistics"]["details"]["num_variants"] == [10, 10, 10]
     assert result["verdict"]["decision"] in ("inconclusive", "evidence_of_membership")
-    found = nm.audit("canary", target=str(model), overrides=[*planted, f"data.commitment={commitment}"])
+    more = [f"data.commitment={commitment}", "page_text=true", "name=shown"]
+    found = nm.audit("canary", target=str(model), overrides=[*planted, *more])
+    page = (found.folder / "audit.html").read_text()
+    assert not any(text in page for item in secret.canaries for text in item.variants)
     assert (found.verdict, found.p_value) == (result["verdict"]["decision"], result["statistics"]["p_value"])
     assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
     assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
@@ -306,5 +336,6 @@ def test_the_plan(nonmember):
     powers = {(item["copies"], item["canaries"]): item["power"] for item in plan["designs"]}
     assert powers[1, 1] == 0.0  # the least p of one canary of 20 is .05
     assert powers[1, 200] == pytest.approx(0.05, abs=2e-3)
-    assert nonmember("plan", "pilot=canary", "pilot.copies=[1,2]", "pilot.shifts=[0.5]").status == 1
+    for pilot in ("pilot.copies=[1,2] pilot.shifts=[0.5]", "pilot.copies=[1,1] pilot.shifts=[0.3,1]"):
+        assert nonmember("plan", "pilot=canary", *pilot.split()).status == 1
     assert max(power for (copies, _), power in powers.items() if copies == 4) >= 0.9

@@ -215,6 +215,14 @@ def test_codec_is_the_share_of_contexts_that_lower_the_likelihood(shop):
     assert 0 < found.mean() < 1, "else this shows little"
 
 
+def test_codec_of_texts_without_tokens(shop):
+    """They have no score, and are no context of the others."""
+    texts = [*tiny.random_texts(4, seed=4), "", " ", "m"]
+    inputs = Scored("target", MODEL, tiny.texts(*texts), Codec(3), 64).inputs(shop)
+    assert np.isnan(Codec(3)(inputs).values).tolist() == [False] * 4 + [True] * 3
+    assert not {"d4", "d5"} & set(contexts_of(tiny.texts(*texts).documents, 3).values())
+
+
 def test_contexts_are_other_documents_in_an_order_of_their_own():
     documents = tiny.texts(*tiny.random_texts(9, seed=4)).documents
     contexts = contexts_of(documents, 4)

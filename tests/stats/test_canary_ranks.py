@@ -116,3 +116,5 @@ def test_what_cannot_be_tested_is_refused():
         rank_sum_test([], [])
     with pytest.raises(ValueError, match="NaN"):
         rank_sum_test([1.0], [[np.nan]])
+    with pytest.raises(ValueError, match="finite"):  # p was 0
+        draw_test([1.0, -np.inf], [[1.0], [2.0]], num_permutations=10, rng=np.random.default_rng(0))

@@ -81,17 +81,17 @@ def test_intervals_cover_and_shrink_with_clusters_held_together():
     assert held.high - held.low > 1.5 * (alone.high - alone.low)
 
 
-def test_other_lengths_are_refused():
-    with pytest.raises(ValueError, match="each document"):
-        partial_use(
-            np.zeros(3),
-            {1.0: np.zeros(2)},
-            np.ones(3),
-            ["a", "b", "c"],
-            num_resamples=100,
-            alpha=0.05,
-            rng=np.random.default_rng(0),
-        )
+@pytest.mark.parametrize(
+    ("expected", "scatter", "alpha"),
+    [
+        *(({1.0: np.zeros(2)}, np.ones(3), 0.05), ({1.0: [0.0, 0.0, np.nan]}, np.ones(3), 0.05)),
+        *(({}, np.ones(3), 0.05), ({1.0: np.zeros(3)}, np.zeros(3), 0.05), ({1.0: np.zeros(3)}, np.ones(3), 2.0)),
+    ],
+)
+def test_what_has_no_share_is_refused(expected, scatter, alpha):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"^Expected"):
+        partial_use(np.zeros(3), expected, scatter, ["a", "b", "c"], num_resamples=100, alpha=alpha, rng=rng)
 
 
 # DUCI -----------------------------------------------------------------------------------------------------------------
@@ -134,6 +134,7 @@ def test_intervals_of_duci_cover_and_grow_with_clusters():
     assert (alone.low, alone.high) != (held.low, held.high)
 
 
-def test_duci_refuses_other_lengths():
+@pytest.mark.parametrize("unread", [np.zeros((1, 2)), np.zeros((0, 3)), [[0.0, 0.0, np.nan]]])
+def test_duci_refuses_other_lengths_and_what_is_no_number(unread):
     with pytest.raises(ValueError, match="each document"):
-        duci(np.zeros(3), np.zeros((1, 2)), {}, ["a"] * 3, num_resamples=9, alpha=0.5, rng=np.random.default_rng(0))
+        duci(np.zeros(3), unread, {}, ["a"] * 3, num_resamples=9, alpha=0.5, rng=np.random.default_rng(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from nonmember.advice.situation import about_texts, offered, past_audits
 from nonmember.api.inputs import Inputs, at_work
 from nonmember.config.build import build
 from nonmember.config.inputs import check_places
-from nonmember.config.words import override
+from nonmember.config.runs import corpus_to_read
+from nonmember.config.words import literal, override
 
 
 def advise(*, target: Any = None, documents: Any = None, outputs: str | None = None, **situation: Any) -> Advice:
@@ -42,16 +44,11 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     >>> [option.name for option in advice.concluding]
     ['dose', 'prism', 'clearance', 'prism']
     """
-    found: dict[str, Any] = {} if not isinstance(documents, int) else {"documents": documents}
-    texts = None if isinstance(documents, int) else documents
+    is_number = isinstance(documents, Integral)  # NumPy's too
+    found: dict[str, Any] = {"documents": literal(documents)} if is_number else {}
+    texts = None if is_number else documents
     inputs = Inputs.of((), {"outputs": outputs})
-    if isinstance(target, dict) and "url" in target:
-        inputs.overrides += [
-            "model@target=endpoint",
-            *(override(f"target.{name}", value) for name, value in target.items()),
-        ]
-    else:
-        inputs.add_model("target", target)
+    inputs.add_model("target", target)
     inputs.add_texts("documents", texts)
     with at_work(), inputs.composed("score") as (config, _):
         if target is not None or texts is not None:
@@ -61,7 +58,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
                 check_places(model)
                 found["access"] = offered(builder, model)
             if texts is not None:
-                found |= about_texts(builder.get(build(config.data.corpus)))
+                found |= about_texts(builder.get(corpus_to_read(config)))
         past = past_audits(Path(config.outputs) / "audits")
     return advice.advise(Situation.of(found | situation), past, _words(target, texts))
 

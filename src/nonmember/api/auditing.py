@@ -12,7 +12,7 @@ from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides, at_work
 from nonmember.api.results import FinishedAudit
 from nonmember.audits.cell import run_cell
 from nonmember.audits.joined import run_joined
-from nonmember.config.given import IncompleteQuestion
+from nonmember.config.given import IncompleteQuestion, given
 from nonmember.config.parts import is_auto, overrides_of_part, parts_of
 from nonmember.config.runs import cell_of
 from nonmember.runtime.files import alone_in
@@ -79,8 +79,8 @@ def audit(
     inputs.default("logger", "none")
     inputs.add_model("target", target)
     inputs.add_model("reference", reference)
-    for name, given in (("documents", documents), ("heldout", heldout), ("unseen", unseen), ("general", general)):
-        inputs.add_texts(name, given)
+    for name, texts in (("documents", documents), ("heldout", heldout), ("unseen", unseen), ("general", general)):
+        inputs.add_texts(name, texts)
     with at_work():
         with inputs.composed("audit") as (config, folder):
             try:
@@ -89,13 +89,13 @@ def audit(
                 raise ValueError(
                     f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))} to nm.audit."
                 ) from None
-            asked = config.copy()
+            asked = given(config) if is_auto(config) else None
 
         def again(name: str, more: Sequence[str]) -> AbstractContextManager[tuple[Any, Path]]:
             return replace(inputs, overrides=overrides_of_part(inputs.overrides, name, more)).composed("audit")
 
         with alone_in(folder):
-            if is_auto(asked):
+            if asked is not None:
                 result = run_joined(cell, parts_of(asked, folder, again, builder), builder)
             else:
                 result = run_cell(cell, builder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
+from nonmember.checks import shown
 from nonmember.config.compose import composed, explained
 from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
@@ -64,12 +65,13 @@ class Inputs:
             overrides: "key=value" each, or key -> value.
             settings: key -> value; None is left to the config.
         """
-        if isinstance(overrides, str):
-            raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
+        words = [overrides] if isinstance(overrides, str) else list(overrides or ())
+        if isinstance(overrides, str) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"overrides must be a list of texts, as in overrides=['seed=1']; got {shown(overrides)}.")
         given = (
             [override(*item) for item in overrides.items()]
             if isinstance(overrides, Mapping)
-            else with_literal_paths(overrides)
+            else with_literal_paths(words)
         )
         return cls([*given, *(override(key, value) for key, value in settings.items() if value is not None)])
 
@@ -111,7 +113,8 @@ class Inputs:
         """Put a model in its place in the config.
 
         Args:
-            given: Path or name on the hub, settings of one (`path`, `revision`, `dtype` ...), a config node with its
+            given: Path or name on the hub, settings of one (`path`, `revision`, `dtype` ...; `url` and `model` of
+                an endpoint), a config node with its
                 `_target_`, or a transformers model with its tokenizer; None is left to the config.
             argument: What the caller calls it, if not as the config does.
         """
@@ -123,7 +126,9 @@ class Inputs:
             if "_target_" in given:
                 self.replaced[node] = dict(given)
                 return
-            if not self.in_own_world:
+            if "url" in given:
+                self.overrides.append(f"model@{node}=endpoint")
+            elif not self.in_own_world:
                 self.overrides.append(f"model@{node}=pretrained")
             self.overrides += [override(f"{node}.{key}", value) for key, value in given.items()]
             return
@@ -149,7 +154,7 @@ class Inputs:
         rows = None if isinstance(given, str | os.PathLike) else _rows(given, name)
         in_data = node.partition(".")[0] == "data"
         chat = "data=chat" if in_data else f"data@{node}=base/chat"
-        if rows and holds_conversations(rows[0]) and chat not in self.overrides:
+        if rows and any(map(holds_conversations, rows)) and chat not in self.overrides:
             self.overrides.append(chat)
         if not self.in_own_world and chat not in self.overrides:
             self.overrides.append("data=documents" if node == "data" else f"+data@{node}=documents")
@@ -160,6 +165,8 @@ class Inputs:
             return
         if not rows:
             raise ValueError(f"{name} must have at least one text; got none. Pass a list of str.")
+        if node == "data" and "data=streamed" in self.overrides:
+            raise ValueError(f"{name} must be a path with data=streamed; got texts in memory. Leave data=streamed out.")
         digest = digest_of(rows)
         self.overrides.append(f"{node}.path=null")
         self.default(f"{node}.label", name)
@@ -201,15 +208,15 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     if hasattr(given, "to_pylist"):  # Arrow
         return list(given.to_pylist())
     if hasattr(given, "to_frame") and hasattr(given, "index"):  # pandas' Series
-        return _with_index([{"text": value} for value in given], given.index)
+        return _with_index([dict(row) for row in _rows(list(given), name)], given.index)
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
         return _with_index(rows, given.index)
-    if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        rows = list(given)
+    if isinstance(given, Iterable) and not isinstance(given, Mapping | Set):  # a set has no order of its own
+        rows = [row.tolist() if hasattr(row, "tolist") else row for row in given]  # of NumPy, as pandas has lists
         if all(isinstance(row, str) or is_missing(row) for row in rows):
             return [{"text": row} for row in rows]
-        if all(isinstance(row, list) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
+        if all(isinstance(row, list | tuple) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
             return [{"messages": row} for row in rows]  # conversations
         if all(isinstance(row, Mapping) for row in rows):
             return [dict(row) for row in rows]

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from nonmember.api.inputs import Inputs, Overrides, at_work
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
+from nonmember.checks import require_kind
 from nonmember.config.build import build
 from nonmember.config.inputs import check_places
+from nonmember.config.runs import corpus_to_read
 from nonmember.evidence import canaries
 from nonmember.evidence.canaries import Making, PlantedCanaries
 from nonmember.lookup import InfiniGram, LocalIndex
@@ -57,7 +59,9 @@ def make_canaries(
     ...                  "data.commitment": made.commitment})  # doctest: +SKIP
     """
     names = [field.name for field in fields(Making)]
-    making = Making.of({name: settings.pop(name) for name in names if name in settings}, has_model=model is not None)
+    own = {name: settings.pop(name) for name in names if name in settings}
+    numbers = {name: value.item() for name, value in own.items() if hasattr(value, "item")}  # of NumPy
+    making = Making.of(own | numbers, has_model=model is not None)
     inputs = Inputs.of(overrides, settings)
     inputs.add_model("target", model, argument="model")
     inputs.add_texts("documents", documents)
@@ -66,8 +70,8 @@ def make_canaries(
     # In a store of its own: that of audits would keep what must stay secret.
     with at_work(), tempfile.TemporaryDirectory() as store, inputs.composed("score") as (config, _):
         builder = inputs.builder_of(config, Store(Path(store)))
-        corpus, sampler = build(config.data.corpus), build(config.target) if making.kind == "sampled" else None
-        check_places(corpus, sampler)
+        corpus, sampler = corpus_to_read(config), build(config.target) if making.kind == "sampled" else None
+        check_places(sampler)
         return canaries.make(making, folder, builder.get(corpus), builder, sampler)
 
 
@@ -109,6 +113,7 @@ def look_up(
     """
     if infinigram is not None and (index or corpus):
         raise ValueError("infinigram is in place of index and corpus; it was given with one of them. Name one of both.")
+    require_kind(corpus, str | os.PathLike, "corpus", "a file, a folder or a pattern", or_null=True)
     with at_work():
         if corpus is not None:
             streamed = Inputs.of(overrides, {"data": "streamed", **settings})
@@ -126,7 +131,6 @@ def look_up(
 def _reading(inputs: Inputs, index: str | os.PathLike[str] | None) -> Iterator[tuple[str, Any, str, Builder]]:
     """Folder of the index, the corpus of the texts with its name, and what reads it."""
     with inputs.composed("score") as (config, _):
-        corpus = build(config.data.corpus)
-        check_places(corpus)
+        corpus = corpus_to_read(config)
         folder = os.path.expanduser(index or f"{config.outputs}/lookup")
         yield folder, corpus, config.data.label, inputs.builder_of(config)

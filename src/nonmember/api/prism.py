@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from nonmember.checks import require_seed
 from nonmember.config.build import build
 from nonmember.config.compose import composed, explained
-from nonmember.config.words import override
+from nonmember.config.words import literal, override
 from nonmember.methods import Prism, ScoredDocuments
 from nonmember.methods.prism.prism import PrismDetails
 from nonmember.records.groups import SUSPECT
@@ -110,7 +110,10 @@ def prism_test(
     ('evidence_of_non_membership', 0.41, True)
     """
     given = {"rank_metric": rank_metric, "num_resamples": num_resamples, "alpha": alpha, "margin": margin}
-    method, default_seed = _configured(tuple((name, value) for name, value in given.items() if value is not None))
+    settings = (override(f"method.{name}", value) for name, value in given.items() if value is not None)
+    method, default_seed = _configured(tuple(settings))
+    if seed is not None:
+        require_seed(seed := literal(seed))
     reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
     names = tuple(map(str, range(target.size)))
     documents = ScoredDocuments(names, {"reference": reference, "target": target, "distilled": distilled})
@@ -138,8 +141,7 @@ def prism_test(
 
 
 @functools.cache
-def _configured(settings: tuple[tuple[str, Any], ...]) -> tuple[Prism, int]:
+def _configured(settings: tuple[str, ...]) -> tuple[Prism, int]:
     """The method without gates, and the seed of audits, as the config has them."""
-    overrides = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
-    with explained(), composed("audit", overrides) as (config, _):
+    with explained(), composed("audit", ["method=prism", "gates=off", *settings]) as (config, _):
         return build(config.method), config.seed

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from nonmember.checks import require_choice
+from nonmember.records.groups import SUSPECT
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
@@ -126,10 +128,16 @@ class FinishedAudit:
         Args:
             group: Of documents, such as suspect, heldout, unseen; None: all, with a column `group` where there are
                 several.
+
+        Raises:
+            ValueError: For a group that the audit has not.
         """
         import pandas as pd
 
         table = pd.read_parquet(self.folder / SCORES)
+        groups = [*dict.fromkeys([*table.get("group", [SUSPECT]), *self.result.exclusions.documents])]
+        if group is not None:
+            require_choice(group, groups, "group")
         if group is None or "group" not in table:
             return table
         return table[table["group"] == group].drop(columns="group").dropna(axis="columns", how="all")
@@ -192,8 +200,13 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     import pandas as pd
 
     given = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
-    paths = [path for folder in given for path in outcome_paths(Path(folder))]
-    table = pd.DataFrame([_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in paths])
+    found = [path for folder in given for path in outcome_paths(Path(folder))]
+    if not found:
+        raise ValueError("folders must be a folder of audits, or several; got none.")
+    paths = {path.resolve(): path for path in reversed(found)}  # each once, by its first name
+    table = pd.DataFrame(
+        [_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in reversed(paths.values())]
+    )
     first = [name for name in (*FACTS, "error", "folder") if name in table]
     return table[[*first, *(name for name in table if name not in first)]]
 

@@ -72,7 +72,9 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         tokens=tokens_read({**audit.models, **audit.compared_with()}, builder),
     )
     result = result_of(audit, measured, outcome, builder, provenance, folder.name, found)
-    texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}
+    texts = None
+    if not audit.suspect.is_secret:  # else neither the page nor a tracker gets them
+        texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}
     if process_rank() == 0:
         write(result, documents, outcome, folder)
         answers.write(answer_rows(audit, measured, builder), folder)

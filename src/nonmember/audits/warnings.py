@@ -21,6 +21,7 @@ from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.models.kinds.pretrained import Gguf, Pretrained, resolved_dtype
 from nonmember.observations import Scored
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.results import answers
 from nonmember.results.result import Health
 from nonmember.scores import Loss, MinKPlusPlus, Score
@@ -41,6 +42,7 @@ def warnings_about(
     yield from answers.warnings_about(rows)
     yield from builder.warnings()
     yield from _blank_warnings(audit, builder)
+    yield from _repeated_warnings(audit, builder)
     if audit.scored_text:
         yield from cut_warnings(audit.groups, builder)
 
@@ -103,6 +105,27 @@ def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
         if corpus not in prepared[:number] and (blank := corpus.blank_ids(builder)):
             name = next((name for name, text in texts.items() if corpus in specs_in(text)), "further")
             yield f"Blank documents of the {name} text were left out ({len(blank)}): {first_few(blank)}."
+
+
+def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
+    """Of texts that are given twice, in one set or in two. In a file whose order is in question they are part of it."""
+    corpora = {name: group.corpus for name, group in audit.groups.items()}
+    if any(isinstance(item, Scored) and item.further_corpora() for item in audit.measurements):
+        corpora |= {} if audit.unseen is None else {UNSEEN: audit.unseen}
+    texts = {name: [item.text for item in builder.get(corpus).documents] for name, corpus in corpora.items()}
+    for name, items in texts.items():
+        num_repeated = len(items) - len(set(items))
+        if num_repeated and audit.method.claim is not None and "order" not in audit.method.requirements.inputs:
+            yield (
+                f"{num_repeated} of {len(items)} documents of the {name} set repeat others word for word, and the "
+                "test takes all for independent: p is too small. Leave them out, as by cleaning=deduplicated."
+            )
+    for name in (HELDOUT, UNSEEN):
+        if num_shared := len(set(texts[SUSPECT]).intersection(texts.get(name, ()))):
+            yield (
+                f"{num_shared} texts of the suspect set are in the {name} set too, which hides what differs between "
+                "them. Give text that is not in question."
+            )
 
 
 def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:

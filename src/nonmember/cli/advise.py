@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import yaml
+from nonmember.runtime.yaml_files import value_of
 
 HELP = """nonmember advise: which methods apply to your access and data, best first, with power, cost and command.
 
@@ -46,8 +46,5 @@ def arguments(overrides: list[str]) -> dict[str, Any]:
         elif key == "data.path":
             given["documents"] = value
         else:
-            try:
-                given[key] = yaml.safe_load(value)
-            except (yaml.YAMLError, RecursionError):
-                raise ValueError(f"{key} must be a number, a word or a [list]; got {value!r}.") from None
+            given[key] = value_of(key, value)
     return given | ({"target": target} if target else {})

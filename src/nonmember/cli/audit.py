@@ -133,10 +133,11 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     audit = cell_of(config, folder)  # what is wrong with it is said before more is imported
     from nonmember.audits import cell, joined
     from nonmember.config import parts
+    from nonmember.config.given import given
 
     builder = builder_of(config)
     if parts.is_auto(config):
-        return joined.run_joined(audit, parts.parts_of(config, folder, composed_again(), builder), builder)
+        return joined.run_joined(audit, parts.parts_of(given(config), folder, composed_again(), builder), builder)
     return cell.run_cell(audit, builder)
 
 

@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from nonmember.runtime.naming import path_of
+from nonmember.runtime.yaml_files import value_of
 
 if TYPE_CHECKING:
     from nonmember.evidence.canaries import Making
@@ -48,7 +49,7 @@ def main() -> None:
     from nonmember.config.runs import reading
     from nonmember.evidence.canaries import COMMITMENT, make, require_new
 
-    require_new(folder := Path(out).expanduser())
+    require_new(folder := path_of(out))
     # In a store of its own: that of audits would keep what must stay secret.
     with (
         tempfile.TemporaryDirectory() as store,
@@ -58,9 +59,10 @@ def main() -> None:
         check_places(model)
         made = make(making, folder, builder.get(corpus), builder, model)
     numbers = sorted(set(made.num_variants))
+    where = f"in {making.copies} of" if making.copies <= made.num_documents else f"{making.copies} times in"
     sys.stdout.write(
         f"{len(made.num_variants)} canaries of {' to '.join(map(str, dict.fromkeys(numbers[:1] + numbers[-1:])))} "
-        f"variants, each in {making.copies} of {made.num_documents} documents.\n"
+        f"variants, each {where} {made.num_documents} documents.\n"
         f"publish        {made.documents}\n"
         f"keep secret    {made.private}\n"
         f"make public    {folder / COMMITMENT}   {made.commitment}\n"
@@ -80,7 +82,7 @@ def _settings(given: list[str]) -> tuple[str, str, Making, list[str]]:
         if name in ("documents", "out"):
             paths[name] = value
         elif name in names and mark:
-            own[name] = value if name == "paraphrases" else yaml.safe_load(value)
+            own[name] = value if name == "paraphrases" else value_of(name, value)
         else:
             overrides.append(word)
     if missing := [name for name in ("documents", "out") if not paths.get(name)]:

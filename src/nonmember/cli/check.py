@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nonmember.checks import require_number
 from nonmember.config.choices import published_sweeps
 from nonmember.config.roots import register
 from nonmember.runtime.progress import Stage
@@ -34,6 +35,10 @@ def main() -> None:
     given, rest = _parser().parse_known_args()
     if bad := [word for word in rest if word.startswith("-")]:
         raise ValueError(f"There is no option {bad[0]}; see nonmember check --help.")
+    try:
+        today = date.fromisoformat(given.on) if given.on else date.today()
+    except ValueError:
+        raise ValueError(f"--on must be a day, as in 2026-01-31; got {given.on}.") from None
     overrides = [word for word in (*given.arguments, *rest) if "=" in word]
     world = next((word.partition("=")[2] for word in overrides if word.startswith("world=")), None)
     names = [word for word in (*given.arguments, *rest) if "=" not in word]
@@ -41,6 +46,11 @@ def main() -> None:
     from nonmember.feasibility.table import markdown, show, to_csv
 
     described = {name: value for name in DESCRIBED if (value := getattr(given, name)) is not None}
+    for name, value in described.items():
+        require_number(value, "(0, 1]" if name == "utilisation" else "(0, inf)", f"--{name.replace('_', '-')}")
+    for path in (Path(name) for name in (given.csv, given.markdown) if name):  # before the work
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise ValueError(f"There is no place for a file {path}. Name another, in a folder that is there.")
     machine = Machine(**described) if {"gib", "tflops"} & described.keys() else replace(Machine.here(), **described)
     if unknown := set(names) - published_sweeps() - {ALL}:
         raise ValueError(f"There is no sweep {min(unknown)}; see nonmember list sweeps.")
@@ -54,7 +64,6 @@ def main() -> None:
         world = world or WORLD_OF_ALL
         names = sweeps_for(world)
         overrides = [f"world={world}", *(word for word in overrides if not word.startswith("world="))]
-    today = date.fromisoformat(given.on) if given.on else date.today()
     cells = list(checked(names, overrides, machine, today, left_out))
     if given.hub:
         cells = [cell for cell in cells if cell.checked.hub]

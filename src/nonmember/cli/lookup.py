@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.terminal import for_rich
+from nonmember.runtime.yaml_files import value_of
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
@@ -80,7 +79,7 @@ def _settings(given: Sequence[str]) -> tuple[LookupSettings, list[str]]:
     for word in given:
         name, _, value = word.partition("=")
         if name in names:
-            own[name] = value if name in ("index", "export", "infinigram") else yaml.safe_load(value)
+            own[name] = value if name in ("index", "export", "infinigram") else value_of(name, value)
         else:
             overrides.append(word)
     return LookupSettings(**own), overrides

@@ -10,10 +10,11 @@ from typing import Any, Self
 
 from omegaconf import DictConfig
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import require_count, require_distinct, require_number
 from nonmember.runtime.progress import Stage
 
 NUMBERS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200)  # of canaries
+MOST_VARIANTS = 10_000  # memory grows with them
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class CanaryPilot:
     variants: Sequence[int]
 
     def __post_init__(self) -> None:
+        require_distinct(self.copies, "pilot.copies", "a list of whole numbers, each once")
+        require_distinct(self.variants, "pilot.variants", "a list of whole numbers, each once")
         if len(self.copies) != len(self.shifts):
             raise ValueError(
                 f"pilot.copies and pilot.shifts must belong together, as in pilot.copies=[1,4] pilot.shifts=[0.3,1.1]; "
@@ -36,7 +39,7 @@ class CanaryPilot:
         for shift in self.shifts:
             require_number(shift, "(-inf, inf)", "pilot.shifts")
         for number in self.variants:
-            require_count(number, 2, "pilot.variants")
+            require_count(number, 2, "pilot.variants", at_most=MOST_VARIANTS)
 
     def known(self, store: Path) -> Self:
         """Itself: it needs no results."""

@@ -269,6 +269,8 @@ def given_documents(arguments: Sequence[str]) -> Texts:
         require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
         builder = builder_of(config)
         corpora = [instantiate(item.corpus) for item in (data, data.get("heldout"), data.get("unseen")) if item]
+    if any(corpus.is_secret for corpus in corpora):
+        raise ValueError("Canaries are secret, and their texts are not sent. Leave --text out.")
     return {
         corpus.fingerprint(builder): {document.doc_id: document.text for document in builder.get(corpus).documents}
         for corpus in corpora

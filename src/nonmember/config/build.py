@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from nonmember.audits.question import Audit
+from nonmember.checks import MARK
 from nonmember.config.safety import instantiate
 from nonmember.feasibility.descriptions import hub_models
 from nonmember.lookup import Lookup
@@ -57,7 +58,8 @@ def _lookup(config: DictConfig) -> Lookup | None:
         known = hub_models().get(target)
         if known is None or not known.infinigram:
             raise ValueError(
-                f"Where to look is known of OLMo and Pythia alone, not of {target or 'this target'}. Name an index of "
+                "Where to look is known of OLMo and Pythia alone, not of "
+                f"{'this target' if not target or target.startswith(MARK) else target}. Name an index of "
                 "infini-gram: lookup.infinigram.index=v4_dolma-v1_7_llama."
             )
         settings = OmegaConf.merge(settings, {"index": known.infinigram})

@@ -24,6 +24,7 @@ from omegaconf.errors import (
     ConfigKeyError,
     InterpolationKeyError,
     InterpolationResolutionError,
+    MissingMandatoryValue,
     OmegaConfBaseException,
     ValidationError,
 )
@@ -37,7 +38,7 @@ from nonmember.runtime.processes import of_a_group
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
-FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings")  # any key may be added to these
+FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings", "method.given")  # take any key
 OPTUNA = " Install Optuna's sweeper: pip install hydra-optuna-sweeper."
 LEADS_BACK = (
     "A config leads back to itself, by a defaults list that names its own file or by ${...}. Correct the file that was "
@@ -120,6 +121,8 @@ def _explained(error: BaseException) -> str:
             word = ambiguous[1]
             wanted = "To sweep over it, add --multirun. To have it as a list, put it in [ ]."
             return f"{word!r} has several values, between commas. {wanted} {_as_text(word)}"
+        case MissingMandatoryValue() if error.full_key:
+            return f"{error.full_key} is not given, and there is no usual one. Add {error.full_key}=VALUE."
         case ValidationError() if error.full_key:
             reason = str(error).splitlines()[0].rstrip(".")
             reason = f"expected a list; write {error.full_key}=[...]" if "is not a ListConfig" in reason else reason

@@ -14,7 +14,8 @@ from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW, Cost
 from nonmember.advice.situation import Situation, about_texts, offered
 from nonmember.artifacts import Builder
 from nonmember.audits.joined import JoinedPart
-from nonmember.config.given import given
+from nonmember.audits.question import Audit
+from nonmember.config.choices import options
 from nonmember.config.runs import cell_of
 from nonmember.config.words import override
 from nonmember.methods import Auto
@@ -50,14 +51,18 @@ def _is_about_method(word: str) -> bool:
     return key == "method" or key.startswith("method.") or "@method." in key
 
 
-def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builder) -> list[JoinedPart]:
+def parts_of(asked: tuple[DictConfig, Audit], folder: Path, compose: Compose, builder: Builder) -> list[JoinedPart]:
     """The methods that are advised for what the config gives, or those it names, cheapest first.
+
+    asked: `config.given.given` of the config, found within its block.
 
     compose: name of a method, further words -> a context with the config of the command (`compose.composed`).
     """
-    config, audit = given(config)
+    config, audit = asked
     method = audit.method
     assert isinstance(method, Auto)
+    if unknown := method.given.keys() - set(options("method")):
+        raise ValueError(f"method.given has settings of {min(unknown)}, which is no method (nonmember list methods).")
     situation = Situation.of(_situation(config, audit, builder))
     ranked = [item.contestant for item in advise(situation).concluding]
     advised = {item.name: item for item in reversed(ranked)}  # the best of each method

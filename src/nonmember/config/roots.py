@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,15 @@ WHAT_DIFFERS = (
     "k",
     "max_tokens",
 )
+# What does besides, with what is usual, which is not hashed: else names would not be those that earlier runs have.
+USUAL: Mapping[str, Any] = {
+    "scores": ["one_pass"],
+    "perturbations": [],
+    "own_scores": {},
+    "out_models": None,
+    "prefix.path": None,
+    "prefix.corpus.base.source.digest": None,  # of texts of the calling program
+}
 
 
 def cell_name(overrides: str, *, _root_: DictConfig) -> str:
@@ -69,6 +78,8 @@ def cell_name(overrides: str, *, _root_: DictConfig) -> str:
     if OmegaConf.select(_root_, "world.name") != "own":
         return folder_name(overrides)
     differs = {key: _plain(_root_, key) for key in WHAT_DIFFERS}
+    unusual = {key: value for key, usual in USUAL.items() if (value := _plain(_root_, key)) not in (None, usual)}
+    differs |= unusual | {name: _plain(_root_, name) for name in unusual.get("scores", ()) if name in _root_}
     # Numbers depend on the precision a little, and so does the question that is found there.
     differs["precision"] = _plain(_root_, "trainer.precision")
     labels = [re.sub(r"[^\w.+-]+", "_", label)[:LONGEST_LABEL].strip("._-") for label in _labels(_root_)]

@@ -21,6 +21,7 @@ from nonmember.config.roots import plain, require_complete
 from nonmember.config.words import override
 from nonmember.corpora.transforms.cleaning import with_blank
 from nonmember.models import label_of
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.quiet import quieten
 from nonmember.scoring.question import FURTHER, Scoring, names_of_scores
 from nonmember.tracking.trackers import Loggings, NoTracker
@@ -57,7 +58,7 @@ def _seal_of(config: DictConfig) -> Seal | None:
         return None
     from nonmember.evidence.seal import Seal
 
-    return Seal.load(Path(config.seal).expanduser())
+    return Seal.load(path_of(config.seal))
 
 
 def scoring_of(config: DictConfig) -> Scoring:
@@ -128,6 +129,17 @@ def reading(
 ) -> Iterator[tuple[DictConfig, Any, Builder]]:
     """`score`'s config for these documents, their corpus and a builder, for commands that read texts as it does."""
     with explained(), composed("score", [override("data.path", documents), *overrides]) as (config, _):
-        corpus = build(config.data.corpus)
-        check_places(corpus)
-        yield config, corpus, builder_of(config, store)
+        yield config, corpus_to_read(config), builder_of(config, store)
+
+
+def corpus_to_read(config: DictConfig) -> Any:
+    """The documents of a command that reads them by itself. Raises ValueError where their files are not there, and for
+    conversations that no model is named for."""
+    if "template" in config.data and OmegaConf.is_missing(config.target, "path"):
+        raise ValueError(
+            "Conversations are written by a model's chat template, and no model is named here. Give what the assistant "
+            "says as plain documents."
+        )
+    corpus = build(config.data.corpus)
+    check_places(corpus)
+    return corpus

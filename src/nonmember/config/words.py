@@ -149,7 +149,7 @@ def literal(value: Any) -> Any:
             return [literal(item) for item in value]
         case str() | os.PathLike():
             return _INTERPOLATION.sub(r"\1\1\\${", os.fspath(value))
-    return value.item() if callable(getattr(value, "item", None)) else value  # of NumPy
+    return value.tolist() if callable(getattr(value, "tolist", None)) else value  # of NumPy
 
 
 def for_shell(word: str) -> str:

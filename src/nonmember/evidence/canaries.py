@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
+import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
-from nonmember.checks import first_few, require_choice, require_count, require_number
+from nonmember.checks import first_few, require_choice, require_count, require_kind, require_number
+from nonmember.corpora.sources.columns import name_of
 from nonmember.corpora.sources.formats import rows_of
+from nonmember.corpora.specs import document
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Request
 from nonmember.endpoints.asked import complete
@@ -23,7 +27,10 @@ from nonmember.evidence.signing import write_private
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.naming import path_of
 from nonmember_verify.canaries import KEY_BYTES, KINDS, Canary, PrivateFile, chosen, commitment_of
+
+log = logging.getLogger(__name__)
 
 DOCUMENTS, PRIVATE, COMMITMENT = "documents.jsonl", "canaries.private.json", "commitment.txt"
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -60,7 +67,8 @@ class Making:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, has_model: bool) -> Making:
-        """Raises ValueError for a setting that has no meaning with the kind, or is missing."""
+        """Raises ValueError for a setting that has no meaning with the kind, or is missing. None: not given."""
+        given = {name: value for name, value in given.items() if value is not None}
         require_choice(kind := given.get("kind", cls.kind), KINDS, "kind")
         if idle := [name for name in IDLE[kind] if name in given]:
             raise ValueError(f"{idle[0]} has no meaning with kind={kind}. Leave it out.")
@@ -71,13 +79,16 @@ class Making:
                 "kind=sampled needs a model that writes the variants. Name it: model.path=FOLDER_OR_HUB_NAME, or from "
                 "Python model=."
             )
+        if has_model and kind != "sampled":
+            raise ValueError(f"A model has no meaning with kind={kind}. Leave it out, or give kind=sampled.")
+        require_kind(given.get("paraphrases"), str | os.PathLike, "paraphrases", "a file", or_null=True)
         return cls(**given)
 
     def variants_of(self, documents: Corpus, key: bytes, builder: Builder, model: ModelSpec | None) -> Variants:
         """model: that samples them."""
         size = {"canaries": self.canaries, "variants": self.variants, "length": self.length}
         if self.paraphrases is not None:
-            return paraphrases_in(Path(self.paraphrases).expanduser(), documents)
+            return paraphrases_in(path_of(os.fspath(self.paraphrases)), documents)
         if model is None:
             return random_variants(documents, key, **size)
         return sampled_variants(documents, key, builder, model, **size, temperature=self.temperature)
@@ -112,6 +123,12 @@ def make(
         builder: Whose store keeps nothing: what a model samples must stay secret.
         model: That samples the variants, of that kind.
     """
+    if model is not None and not model.has_weights:
+        log.warning(
+            "%s is a service, and whoever runs it sees all variants that it samples: a test says nothing of models "
+            "of theirs. Take a model with weights for those.",
+            model.readable,
+        )
     key = secrets.token_bytes(KEY_BYTES)
     variants = making.variants_of(documents, key, builder, model)
     planted, private = plant(documents, variants, key, kind=making.kind, copies=making.copies)
@@ -218,16 +235,21 @@ def paraphrases_in(path: Path, documents: Corpus) -> Variants:
     """Paraphrases of whole documents by their ids, from JSON Lines with `id` and a list `paraphrases`.
 
     Raises:
-        ValueError: For what is no such line, ids of no document, and fewer than two different paraphrases of one.
+        ValueError: For what is no such line, ids of no document or given twice, and fewer than two different
+            paraphrases of one.
     """
+    if not path.is_file():
+        raise ValueError(f"There is no file of paraphrases at {path}. Name one: paraphrases=FILE.")
     found: dict[str, list[str]] = {}
-    for number, _, row in rows_of(path, "JSON Lines"):
-        texts = row.get("paraphrases")
+    for _, where, row in rows_of(path, "JSON Lines"):
+        doc_id, texts = name_of(row, "id", where), row.get("paraphrases")
         if not isinstance(texts, list) or not all(isinstance(item, str) and item.strip() for item in texts):
-            raise ValueError(f"{path}, line {number}: expected `id`, and `paraphrases` as a list of texts.")
+            raise ValueError(f"{where}: expected `id`, and `paraphrases` as a list of texts.")
         if len(set(texts)) < max(2, len(texts)):
-            raise ValueError(f"{path}, line {number}: expected two or more paraphrases, no two of them alike.")
-        found[str(row.get("id"))] = texts
+            raise ValueError(f"{where}: expected two or more paraphrases, no two of them alike.")
+        if doc_id in found:
+            raise ValueError(f"{where}: the id {doc_id!r} has paraphrases above already. Put all into one line.")
+        found[doc_id] = [document(doc_id, text, "", "").text for text in texts]
     if unknown := sorted(found.keys() - set(documents.doc_ids)):
         raise ValueError(f"{path} has paraphrases of documents that are not there: {first_few(unknown)}.")
     if not found:
@@ -284,7 +306,10 @@ def _with_line(text: str, line: str, number: int) -> str:
 
 
 def require_new(folder: Path) -> None:
-    """Raises ValueError where one of the files that `write` makes is there already."""
+    """Raises ValueError where `write` cannot make the folder, or one of its files is there already."""
+    above = next(item for item in (folder, *folder.parents) if item.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK)):
+        raise ValueError(f"{folder} must be a folder that can be written to, but {above} is none. Name another.")
     if there := [name for name in (PRIVATE, COMMITMENT, DOCUMENTS) if (folder / name).exists()]:
         raise ValueError(f"{folder / there[0]} already exists and is not overwritten. Name another folder.")
 

@@ -22,6 +22,7 @@ from nonmember.feasibility.memory import Machine, TrainerSettings, smaller
 from nonmember.models import Access, Pretrained
 from nonmember.observations import Measurement
 from nonmember.reports.core import formats
+from nonmember.runtime.naming import path_of
 
 READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
     "ready",
@@ -146,7 +147,7 @@ def hub_names(specs: Iterable[Any]) -> list[str]:
     names = set()
     for spec in specs:
         match spec:
-            case Pretrained() | MaskedModel() | Hub() if not Path(spec.path).expanduser().exists():
+            case Pretrained() | MaskedModel() | Hub() if not path_of(spec.path).exists():
                 names.add(spec.path)
             case Endpoint():
                 names.add(spec.model)
@@ -298,11 +299,11 @@ def _limits(specs: Iterable[Any]) -> Iterator[str]:
 
 def _undescribed(specs: Iterable[Any]) -> Iterator[str]:
     for path in sorted({spec.path for spec in specs if isinstance(spec, Pretrained)} - hub_models().keys()):
-        if not Path(path).expanduser().exists() and ":" not in path:
+        if not path_of(path).exists() and ":" not in path:
             yield f"no description of {path}; add {file_of(path)}"
     known = hub_datasets().keys()
     for path in sorted({spec.path for spec in specs if isinstance(spec, Hub)} - known):
-        if not Path(path).expanduser().exists() and ":" not in path:
+        if not path_of(path).exists() and ":" not in path:
             yield f"no description of the data set {path}; add it to {HUB.name}/datasets.yaml"
     hosted = (spec for spec in specs if isinstance(spec, Endpoint) and urlsplit(spec.url).hostname not in THIS_MACHINE)
     for name in sorted({spec.model for spec in hosted} - services().keys()):

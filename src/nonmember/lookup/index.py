@@ -43,6 +43,8 @@ WORD = re.compile(r"\w+")
 BYTES_PER_HASH = 8
 COPIES = 3  # of the hashes that are in memory while they are sorted
 
+UNREAD = {"complete": False, "num_documents": 0, "num_ngrams": 0, "cursor": {}}
+
 Hashes = npt.NDArray[np.uint64]
 
 
@@ -103,7 +105,8 @@ class LocalIndex(Lookup):
         if unfinished := [item["name"] for item in state["sources"].values() if not item["complete"]]:
             raise ValueError(
                 f"The index in {folder} is not complete: {unfinished[0]} was read in part, and what is missing would "
-                "be taken for absent. Start that `nonmember lookup index` again; it goes on where it was stopped."
+                "be taken for absent. Start that `nonmember lookup index` again; it goes on where it was stopped. If "
+                "its files have changed since, remove the folder and make the index anew."
             )
         return state
 
@@ -134,15 +137,19 @@ def add(folder: Path, source: CorpusSpec, name: str, builder: Builder, memory_mi
         memory_mib: Of the hashes, sorting included.
 
     Returns:
-        What index.json says of it: num_documents, num_words and num_ngrams among others.
+        What index.json says of it: num_documents and num_ngrams among others.
+
+    Raises:
+        ValueError: Where `folder` is none, or holds something else.
     """
     require_count(memory_mib, 1, "memory")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"The index must be a folder, and {folder} is a file. Name another: index=FOLDER.")
     folder.mkdir(parents=True, exist_ok=True)
     most = memory_mib * MIB // (BYTES_PER_HASH * COPIES)
     with locked(folder / LOCK, f"indexing into {folder}"):
         state = _state(folder)
-        new = {"name": name, "complete": False, "num_documents": 0, "num_ngrams": 0, "cursor": {}}
-        item: dict[str, Any] = state["sources"].setdefault(key_hash(source.identity()), new)
+        item = state["sources"].setdefault(key_hash(source.identity()), {"name": name, **UNREAD})
         if not item["complete"]:
             _read_into(folder, state, item, source, builder, most)
     return item
@@ -185,11 +192,16 @@ def _read_into(
 
 
 def _state(folder: Path) -> dict[str, Any]:
-    """Raises ValueError where index.json is of other rules, or of something else."""
+    """Raises ValueError where index.json is damaged, of other rules, or of something else."""
     if not (folder / FILE).is_file():
         return {"rules": RULES, "ngram": NGRAM, "sources": {}, "lengths": []}
-    state = json_object(folder / FILE)
-    if state.get("rules") != RULES or not isinstance(state.get("sources"), dict):
+    try:
+        state = json_object(folder / FILE)
+        usable = state["rules"] == RULES and isinstance(state["lengths"], list)
+        usable = usable and all({"name", *UNREAD} <= item.keys() for item in state["sources"].values())
+    except (ValueError, KeyError, AttributeError):
+        usable = False
+    if not usable:
         raise ValueError(
             f"{folder / FILE} is no index that this version can read. Remove the folder, and make it anew."
         )

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from nonmember.checks import require_text
+from nonmember.checks import as_sha256
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
@@ -86,7 +86,7 @@ class CanaryTest(Method):
     score: Annotated[Score, require_score]
     compare: Compare
     num_permutations: int
-    commitment: Annotated[str | None, require_text]
+    commitment: Annotated[str | None, as_sha256]
     alpha: float
     max_tokens: int
 
@@ -100,6 +100,14 @@ class CanaryTest(Method):
     requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=1, inputs=("canaries",), passes=100
     )  # variants
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.score.depends_on_others:
+            raise ValueError(
+                f"score must be one of each variant by itself; {self.score.name} depends on the others that are scored "
+                "with it, so that published and private variants would not be exchangeable. Give another, such as loss."
+            )
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {

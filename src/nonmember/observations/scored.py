@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.artifacts.store import Entry
+from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
@@ -93,7 +93,7 @@ class Scored(Measurement):
         """As `observations`, a list for each field."""
         if not self.score.needs_out_models:
             return {}
-        models = [model for model in self.out_models if model != self.model]
+        models = self._others()
         corpora = {"out_models": self.corpus}
         if self.score.needs_population and self.prefix is not None:
             corpora["population_out_models"] = self.prefix
@@ -101,6 +101,10 @@ class Scored(Measurement):
             field: [TokenStatistics(model, corpus, "original", self.max_tokens) for model in models]
             for field, corpus in corpora.items()
         }
+
+    def _others(self) -> list[ModelSpec]:
+        """The out-models but the model itself."""
+        return [model for model in self.out_models if model != self.model]
 
     def general(self) -> CorpusSpec | None:
         return self.counted_in if self.score.needs_counts else None
@@ -148,11 +152,21 @@ class Scored(Measurement):
                 f"The score {self.score.name} ranks documents among unread texts of their kind; name them: data.unseen "
                 "in an audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
             )
-        if self.score.needs_out_models and all(model == self.model for model in self.out_models):
+        if self.score.needs_out_models and not self._others():
+            given = "the only one given is the target itself" if self.out_models else "none is given"
             raise ValueError(
-                f"The score {self.score.name} compares with other models that have not read the documents; name them: "
-                "out_models=named out_models.paths=[FOLDER,FOLDER], or out_models=controls for those of the dose meter."
+                f"The score {self.score.name} compares with other models that have not read the documents; {given}. "
+                "Name some: out_models=named out_models.paths=[FOLDER,FOLDER], or out_models=controls for those of the "
+                "dose meter."
             )
+        if self.score.needs_out_models:
+            models = [self.model, *self._others()]
+            keys = [key_hash(model.key(builder)) for model in models]
+            if twice := [model for index, model in enumerate(models) if keys[index] in keys[:index]]:
+                raise ValueError(
+                    f"Out-models must differ from the target and from one another; {twice[0].readable} is given twice, "
+                    "by two paths. Name each model once."
+                )
         observed = {field: builder.get(spec) for field, spec in self.observations().items()}
         observed |= {field: tuple(map(builder.get, specs)) for field, specs in self._of_out_models().items()}
         counts = None
@@ -275,6 +289,9 @@ class BehindAnother(Observation[TokenTable]):
         before = {name: [*front, *ids[context]] for name, context in contexts.items()}
         whole = {name: [*items, *ids[text_of_neighbour(name)]] for name, items in before.items()}
         unscored = 0 if front else 1  # alone the first token has nothing before it
+        for name, context in contexts.items():
+            if len(ids[text_of_neighbour(name)]) <= unscored or not ids[context]:
+                whole[name] = []  # no rows
         num_context = {name: len(items) + unscored for name, items in before.items()}
         what = f"observing {self.model.readable} behind {self.num_contexts} other documents each"
         reading = self.reading(builder, folder, what)
@@ -289,13 +306,14 @@ class BehindAnother(Observation[TokenTable]):
 
 def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
     """Name of a pair -> the document that stands before it: the next one in an order that depends on the ids alone,
-    drawn anew for every pair of a document, and of another cluster where documents have clusters."""
+    drawn anew for every pair of a document, and of another cluster where documents have clusters. A blank one is none.
+    """
     found: dict[str, str] = {}
     for draw in range(number):
         order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}/{item.doc_id}".encode()).digest())
         for index, document in enumerate(order):
             others = (order[(index + step) % len(order)] for step in range(1, len(order)))
-            context = next((item for item in others if not _related(item, document)), None)
+            context = next((item for item in others if _is_context(item, document)), None)
             if context is None:
                 raise ValueError(
                     f"There is no document of another work to put before {document.doc_id!r}; the score codec needs "
@@ -305,8 +323,9 @@ def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
     return found
 
 
-def _related(item: Document, other: Document) -> bool:
-    return item.text == other.text or bool(item.cluster_id and item.cluster_id == other.cluster_id)
+def _is_context(item: Document, other: Document) -> bool:
+    is_of_one_work = bool(item.cluster_id) and item.cluster_id == other.cluster_id
+    return bool(item.text.strip()) and item.text != other.text and not is_of_one_work
 
 
 def shots_that_fit(

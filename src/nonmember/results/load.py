@@ -85,11 +85,15 @@ class Collection:
 
 
 def load_runs(folders: Sequence[Path]) -> Collection:
-    """All results below the folders, in the order of their paths. Raises ValueError where there is none at all."""
+    """All results below the folders, each once, in the order of their paths. Raises ValueError where there is none."""
     runs: list[Run] = []
     unreadable: dict[str, str] = {}
-    for folder in dict.fromkeys(folder.absolute() for folder in folders):
+    seen: set[Path] = set()
+    for folder in (folder.absolute() for folder in folders):
         for path in sorted(folder.rglob(RESULT)):
+            if (file := path.resolve()) in seen:  # one folder may lie in another
+                continue
+            seen.add(file)
             name = path.relative_to(folder.parent).as_posix()
             try:
                 runs.append(Run(AuditResult.load(path), name, file_hash(path), path.parent))

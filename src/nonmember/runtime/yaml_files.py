@@ -24,6 +24,14 @@ def read_yaml(path: Path) -> Any:
         raise unreadable(path, error) from None
 
 
+def value_of(name: str, text: str) -> Any:
+    """What a setting of a command holds. Raises ValueError where it is no YAML."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise ValueError(f"{name} must be a number, a word or a [list]; got {text!r}.") from None
+
+
 def checked_text(path: Path) -> str:
     """The text of a YAML file that can be loaded safely: neither its size nor that of what its aliases stand for,
     its depth nor its tags ask for more than a config needs. Raises ValueError otherwise."""

@@ -121,6 +121,12 @@ class Score(Checked, ABC):
         return 0
 
     @property
+    def depends_on_others(self) -> bool:
+        """Whether the score of a text depends on which other texts are scored with it."""
+        random_words = self.neighbours is not None and self.neighbours.filler is None
+        return bool(self.contexts or self.shots or random_words)  # shots: as many as fit before the longest text
+
+    @property
     def requirements(self) -> Requirements:
         """What it needs, as its other properties declare it."""
         needs: dict[Input, bool] = {

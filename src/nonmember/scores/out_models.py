@@ -78,6 +78,10 @@ class Lira(Score):
     def name(self) -> str:
         return "lira" if self.scale == "probability" else "lira_z"
 
+    @property
+    def depends_on_others(self) -> bool:
+        return True
+
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         target, outs = -nll(inputs.tokens), _out_models(inputs, self)
         if not len(target):

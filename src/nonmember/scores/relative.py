@@ -386,4 +386,4 @@ class Codec(Score):
                 hurt[index] += loss_behind > loss
                 number[index] += 1
         values = np.divide(hurt, number, out=np.full(len(index_of), np.nan), where=number > 0)
-        return scores_with_reasons(tokens, values)
+        return scores_with_reasons(tokens, values, {"no other text that it was put behind has tokens": number == 0})

@@ -106,7 +106,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """None where there is none, or something else."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return value if isinstance(value, dict) else None
 

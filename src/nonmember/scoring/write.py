@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nonmember.artifacts import Builder
 from nonmember.records import Stream
 from nonmember.runtime.files import replacing
+from nonmember.runtime.naming import path_of
 from nonmember.scoring.parts import write_parts
 from nonmember.scoring.question import Scoring
 from nonmember.scoring.table import write_table
@@ -47,7 +48,7 @@ def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str |
 
 def new_table(export: str) -> Path:
     """Raises ValueError where that is no new file of a known form."""
-    path = Path(export).expanduser().absolute()
+    path = path_of(export).absolute()
     if path.suffix.lower() not in FORMS:
         raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {path.name}.")
     if path.exists():

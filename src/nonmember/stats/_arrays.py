@@ -14,7 +14,10 @@ IntArray = npt.NDArray[np.int64]
 
 def as_scores(name: str, values: npt.ArrayLike) -> FloatArray:
     """[N] float64, one number per document and none of them NaN; `ValueError` otherwise."""
-    scores = np.asarray(values, dtype=np.float64)
+    try:
+        scores = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:  # an iterator, a mapping, words
+        raise ValueError(f"Expected `{name}` to be a list of numbers; {error}.") from None
     if scores.ndim != 1:
         raise ValueError(
             f"Expected `{name}` to hold one number per document, shape [documents]; "

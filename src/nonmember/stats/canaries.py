@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import FloatArray, as_scores
+from nonmember.stats._arrays import FloatArray, as_scores, check_level
 
 ROUNDING = 1e-12  # sums that differ by less, as a share of the largest score, count as ties
 
@@ -83,7 +83,7 @@ def draw_test(
         draws).
 
     Raises:
-        ValueError: As `rank_sum_test`.
+        ValueError: As `rank_sum_test`, and for infinite scores.
 
     Source: Rastogi et al., 2025 (STAMP); docs/methods/canary.md.
 
@@ -93,6 +93,8 @@ def draw_test(
     scores, others = _variants(published, private)
     # The published one first; its difference to the mean of the others, and each other's had it been drawn.
     variants = [np.array([score, *other]) for score, other in zip(scores.tolist(), others, strict=True)]
+    if not all(np.isfinite(item).all() for item in variants):
+        raise ValueError("Expected finite scores, of which differences can be taken. Compare ranks instead.")
     differences = [(item - item.mean()) * item.size / (item.size - 1) for item in variants]
     found = math.fsum(item[0] for item in differences)
     found -= ROUNDING * max(float(np.abs(item).max()) for item in variants) * len(variants)
@@ -142,6 +144,7 @@ def canary_power(shift: float, num_canaries: int, num_variants: int, *, alpha: f
     >>> canary_power(0.0, 1, 100, alpha=0.055)
     0.05
     """
+    check_level(alpha)
     null = np.ones(1)
     for _ in range(num_canaries):
         null = np.convolve(null, np.full(num_variants, 1 / num_variants))

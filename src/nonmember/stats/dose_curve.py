@@ -47,6 +47,7 @@ import numpy.typing as npt
 import scipy
 
 from nonmember.records import FloatArray
+from nonmember.stats._arrays import check_resampling
 
 DOSES, RELATED = 241, 13  # how finely readings of the set and of related text are looked at, evenly in log(1 + x)
 
@@ -434,7 +435,7 @@ def partial_use(
         A region of (share, dose), one entry per dose.
 
     Raises:
-        ValueError: For other lengths.
+        ValueError: For other lengths, NaN and infinity, no dose, and a scatter of 0.
 
     Source: own; docs/methods/dose.md.
 
@@ -444,8 +445,12 @@ def partial_use(
     >>> found.dose, found.share
     (4, 0.5)
     """
-    if {len(gain_D), len(scatter_D), len(clusters), *map(len, expected.values())} != {len(gain_D)}:
-        raise ValueError("Expected one gain, one scatter, one cluster and one expected gain per dose of each document.")
+    number = len(clusters)
+    gain_D, scatter_D = (_of_documents(*item, number, 1) for item in (("gain_D", gain_D), ("scatter_D", scatter_D)))
+    expected = {dose: _of_documents("expected", item, number, 1) for dose, item in expected.items()}
+    check_resampling(num_resamples, alpha)
+    if not expected or not (scatter_D > 0).all():
+        raise ValueError("Expected one dose or more, and a scatter above 0 of each document.")
     tables = {dose: _log_likelihoods(gain_D, expected_D, scatter_D) for dose, expected_D in expected.items()}
     best = max(float(table.sum(axis=0).max()) for table in tables.values())
     names, place_D = np.unique(np.asarray(clusters), return_inverse=True)
@@ -534,7 +539,7 @@ def duci(
         A share with its interval and the two rates, one entry per dose.
 
     Raises:
-        ValueError: For other lengths.
+        ValueError: For other lengths, NaN and infinity, and a dose without a control.
 
     Source: Tong et al., 2025 (DUCI), with rates over documents in place of rates over many models of each document.
 
@@ -544,8 +549,10 @@ def duci(
     >>> found.share, found.true_positive_rate, found.false_positive_rate
     (0.5, 1.0, 0.0)
     """
-    if {len(gain_D), len(clusters), *(table.shape[1] for table in (unread_CD, *read.values()))} != {len(gain_D)}:
-        raise ValueError("Expected one cluster of each document, and its gain under the target and every control.")
+    number = len(clusters)
+    gain_D, unread_CD = _of_documents("gain_D", gain_D, number, 1), _of_documents("unread_CD", unread_CD, number, 2)
+    read = {dose: _of_documents("read", item, number, 2) for dose, item in read.items()}
+    check_resampling(num_resamples, alpha)
     names, place_D = np.unique(np.asarray(clusters), return_inverse=True)
     draws = rng.multinomial(len(names), [1 / len(names)] * len(names), size=num_resamples)
     sizes = np.bincount(place_D, minlength=len(names))
@@ -561,6 +568,18 @@ def duci(
         low, high = np.quantile(_debiased(*drawn), [alpha / 2, 1 - alpha / 2])
         share = float(_debiased(*map(np.asarray, rates)))
         found.append(DebiasedShare(dose, share, float(low), float(high), float(rates[1]), float(rates[2])))
+    return found
+
+
+def _of_documents(name: str, values: npt.ArrayLike, number: int, dimensions: int) -> FloatArray:
+    """[documents], or [controls, documents], finite; ValueError otherwise."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != dimensions or found.shape[-1] != number or not found.size or not np.isfinite(found).all():
+        shape = "[documents]" if dimensions == 1 else "[controls, documents]"
+        raise ValueError(
+            f"Expected `{name}` to hold finite numbers for each document, shape {shape}, of {number} documents as "
+            f"there are clusters; got shape {found.shape}. Leave a document without a score out everywhere."
+        )
     return found
 
 

@@ -76,10 +76,11 @@ class Sweep:
     def _see_parts(self, index: int, config: DictConfig, cell: Cell) -> None:
         """What the parts of method=auto need. An estimate: whether a part runs depends on the results before it."""
         from nonmember.audits.joined import foreseen
+        from nonmember.config.given import given
         from nonmember.config.parts import parts_of
 
         assert self.plan is not None
-        found = parts_of(config, cell.folder, composed_again(), self.plan.planner)
+        found = parts_of(given(config), cell.folder, composed_again(), self.plan.planner)
         self.plan.see_parts(index, foreseen(found, cell.audit.method))
 
     def hands_out(self, launcher: Launcher) -> bool:

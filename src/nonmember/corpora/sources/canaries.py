@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from nonmember.artifacts import Builder
+from nonmember.checks import as_sha256, require_text
 from nonmember.corpora.specs import CorpusSpec, digest_file, document
 from nonmember.records import Corpus
+from nonmember.runtime.naming import path_of
 from nonmember_verify.canaries import read_private
 
 
@@ -20,20 +22,23 @@ class Canaries(CorpusSpec):
     commitment: what was made public before; None: not compared. Raises ValueError where the file is another one.
     """
 
-    path: str
+    path: Annotated[str, require_text]
     part: Literal["published", "private"]
-    commitment: str | None = None
+    commitment: Annotated[str | None, as_sha256] = None
 
     stored: ClassVar[bool] = False
     is_secret: ClassVar[bool] = True
 
-    def build(self, builder: Builder) -> Corpus:
-        path = Path(self.path).expanduser()
-        if not path.is_file():
+    def validate(self) -> None:
+        if not self._file.is_file():
             raise ValueError(
-                f"There is no private file of canaries at {path}. It is what `nonmember canary make` wrote as "
+                f"There is no private file of canaries at {self._file}. It is what `nonmember canary make` wrote as "
                 "canaries.private.json."
             )
+
+    def build(self, builder: Builder) -> Corpus:
+        self.validate()
+        path = self._file
         if self.commitment is not None and digest_file(path) != self.commitment:
             raise ValueError(
                 f"{path} has the hash {digest_file(path)}, and data.commitment is {self.commitment}: it is not the "
@@ -50,4 +55,8 @@ class Canaries(CorpusSpec):
         )
 
     def identity(self) -> dict[str, Any]:
-        return {"kind": "canaries", "file": digest_file(Path(self.path).expanduser()), "part": self.part}
+        return {"kind": "canaries", "file": digest_file(self._file), "part": self.part}
+
+    @property
+    def _file(self) -> Path:
+        return path_of(self.path)

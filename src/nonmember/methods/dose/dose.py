@@ -396,13 +396,9 @@ class Dose(Method):
         scatter = math.sqrt(squares / df * (1 + 1 / len(by_dose[0])))
         gained, clusters = gain(TARGET) - means[0], units(suspect, SUSPECT)
         settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
-        parts = partial_use(
-            gained,
-            {float(dose): mean - means[0] for dose, mean in sorted(means.items()) if dose},
-            np.full(len(suspect.doc_ids), scatter),
-            clusters,
-            **settings,
-        )
+        expected = {float(dose): mean - means[0] for dose, mean in sorted(means.items()) if dose}
+        scatters, is_known = np.full(len(suspect.doc_ids), scatter), 0 < scatter < math.inf
+        parts = partial_use(gained, expected, scatters, clusters, **settings) if is_known else []
         unread, number = np.array(by_dose[0]), len(by_dose[0])
         if number < 2:
             return parts, []

@@ -20,7 +20,7 @@ from nonmember.corpora.specs import digest_file
 from nonmember.models.base import ModelSpec, require_bos
 from nonmember.models.folders import check_folder, has_config, require_model
 from nonmember.models.hub import is_adapter, load_tokenizer, pretrained_identity
-from nonmember.runtime.naming import label_of_path
+from nonmember.runtime.naming import label_of_path, path_of
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -212,7 +212,7 @@ class Gguf(ModelSpec):
         Raises:
             ValueError: there is no such file.
         """
-        file = Path(self.path).expanduser()
+        file = path_of(self.path)
         if file.is_file():
             return (file,)
         if ON_THE_HUB.fullmatch(self.path):
