@@ -33,7 +33,7 @@ from nonmember.reports.render.figures import (
 LINES, BARS = "lines", "bars"
 OFFSET = 0.16  # between the bars of two lines
 TICK_WIDTH = 13  # letters
-LETTERS, SLANTED = 36, {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}  # that fit below a panel; of more
+LETTERS = 36  # of all ticks of a panel that fit side by side
 SIZE = (5.6, 3.4)
 
 
@@ -152,7 +152,9 @@ class Plot:
             axis.set(xticks=xs)
         axis.set(xlabel=self.labels[0])
         if ticks is not None:
-            axis.set_xticks(xs, ticks, **(SLANTED if self.panels and sum(map(len, ticks)) > LETTERS else {}))
+            axis.set_xticks(xs, ticks)
+            if self.panels and sum(map(len, ticks)) > LETTERS:
+                axis.set_xticks(xs, ticks, rotation=30, ha="right", rotation_mode="anchor")
         if ticks is not None and self.marks == BARS:
             axis.set_xlim(-0.5, len(ticks) - 0.5)
 
