@@ -87,7 +87,7 @@ def test_every_command_composes(tmp_path):
     (tmp_path / "text.jsonl").write_text('{"text": "moss fern", "TITLE": "a", "WORK": "b"}\n')
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
-    words = {"FILE": tmp_path / "text.jsonl", "URL": "http://localhost/v1", "NAME": "m"}
+    words = {"FILE": tmp_path / "text.jsonl", "URL": "http://localhost/v1", "NAME": "m", "HASH": "0" * 64}
     words |= dict.fromkeys(("MODEL", "REFERENCE", "BASE", "STAND_IN", "OUT_MODEL"), tmp_path / "model")
     words["OTHER_OUT_MODEL"] = shutil.copytree(tmp_path / "model", tmp_path / "other")
     advised = [advise(replace(EVERYTHING, access=access)) for access in ("weights", "logprobs", "text")]

@@ -142,7 +142,7 @@ def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, 
     damaged.write_bytes(b"")
     with pytest.raises(ValueError, match=r"part-00001\.parquet was changed after it was written"):
         nm.load_scores(folder)
-    other = score("perturbations=[butter_fingers]")
+    other = score("perturbations=[butter_fingers]", f"hydra.run.dir={folder}")  # else it has a folder of its own
     assert other.status == 1
     assert "it holds parts of others: views, scores differ. Choose another folder" in other.err
     write_rows(shards / "1.jsonl.gz", [{"name": "new", "text": "moss fern"}])
