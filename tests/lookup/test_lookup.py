@@ -369,6 +369,8 @@ def test_the_command_finds_what_was_read_and_writes_a_row_per_document(tmp_path,
     assert again.status == 1
     assert "already exists" in again.err
     assert "Expected one path" in nonmember("lookup", "index").err
+    both = nonmember("lookup", "texts.jsonl", "index=here", "infinigram=v4_piletrain_llama")
+    assert "infinigram is in place of index, and both were given" in both.err
 
 
 @pytest.mark.slow

@@ -43,6 +43,10 @@ class LookupSettings:
     per_document: int = 8
     export: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.index and self.infinigram:  # to which texts are sent
+            raise ValueError("infinigram is in place of index, and both were given. Name one of both.")
+
 
 def main() -> None:
     """Print what was read, or a summary and the documents with the largest shares."""
