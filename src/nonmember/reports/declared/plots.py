@@ -33,7 +33,7 @@ from nonmember.reports.render.figures import (
 LINES, BARS = "lines", "bars"
 OFFSET = 0.16  # between the bars of two lines
 TICK_WIDTH = 13  # letters
-LETTERS = 36  # of all ticks of a panel that fit side by side
+LETTERS = 36  # of the longest lines of all ticks, that fit side by side below a panel
 SIZE = (5.6, 3.4)
 
 
@@ -153,7 +153,7 @@ class Plot:
         axis.set(xlabel=self.labels[0])
         if ticks is not None:
             axis.set_xticks(xs, ticks)
-            if self.panels and sum(map(len, ticks)) > LETTERS:
+            if self.panels and sum(max(map(len, tick.splitlines()), default=0) for tick in ticks) > LETTERS:
                 axis.set_xticks(xs, ticks, rotation=30, ha="right", rotation_mode="anchor")
         if ticks is not None and self.marks == BARS:
             axis.set_xlim(-0.5, len(ticks) - 0.5)
