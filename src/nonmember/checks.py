@@ -98,7 +98,7 @@ def as_sha256(value: object, name: str, *, or_null: bool = False) -> str:
     """A hash as files hold it, an end of line behind it: 64 hexadecimal digits, in small letters."""
     found = value.strip().lower() if isinstance(value, str) else ""
     if re.fullmatch("[0-9a-f]{64}", found) is None:
-        raise ValueError(wrong(name, "a SHA-256, of 64 hexadecimal digits", value))
+        raise ValueError(wrong(name, f"a SHA-256, of 64 hexadecimal digits{' or null' if or_null else ''}", value))
     return found
 
 

@@ -76,6 +76,7 @@ def test_a_replay_needs_no_model(nonmember, recorded):
     for words in ("best balanced accuracy 1.000", "area under the ROC curve 1.000", "Welch t ="):
         assert words in said.out
     assert "The texts are not at hand" in said.out
+    assert "word for word" not in said.out, "texts that are not at hand are not alike"
 
 
 @pytest.mark.slow

@@ -65,15 +65,15 @@ def test_a_table_by_a_fact_that_no_result_has_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "message"),
     [
         ("{loss}", "There is no 'loss' in a result: statistics are name, value"),
         ("{value:.x}", "A number has the form p, tested, n, .3"),
         ("{value:.3,worst}", "after the comma stands lowest, highest, uniform, first or range"),
     ],
 )
-def test_a_field_that_is_none(template, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_field_that_is_none(template, message):
+    with pytest.raises(ValueError, match=message):
         CellTemplate(template).quantities  # noqa: B018
 
 
@@ -151,7 +151,7 @@ def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"tables": {"one": {"rows": ["domain"], "colums": "target"}}}, "tables.one: there is no 'colums'; there are"),
         ({"tables": {"one": {"rows": ["domain"]}}}, "tables.one: columns must be given"),
@@ -167,7 +167,7 @@ def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):
         ({"published": {"one": {"numbers": ["p"]}}}, r"\[one\], row 'r', column 'b' has 2 numbers \(1/2\), where"),
     ],
 )
-def test_a_report_says_what_is_wrong_with_it(given, told, tmp_path):
+def test_a_report_says_what_is_wrong_with_it(given, message, tmp_path):
     (tmp_path / "sections.md").write_text("## One {#one}\n\nLead.\n")
     (tmp_path / "published.txt").write_text("[one]\na b\nr | . 1/2\n")
     fields = {
@@ -179,17 +179,17 @@ def test_a_report_says_what_is_wrong_with_it(given, told, tmp_path):
         "folder": str(tmp_path),
         "methods": ["prism"],
     }
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         DeclaredReport(**fields | given).build(runs_of(made_up.result()))
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ("r | 1", r"^published.txt, row 'r' must have a cell for each of the 2 columns \(a, b\).*; got 1"),
         ("r | 1 x", "^published.txt, row 'r': 'x' is no number"),
     ],
 )
-def test_a_published_row_that_is_none(row, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_published_row_that_is_none(row, message):
+    with pytest.raises(ValueError, match=message):
         read(f"a b\n{row}", "published.txt")

@@ -112,7 +112,8 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     corpora = {name: group.corpus for name, group in audit.groups.items()}
     if any(isinstance(item, Scored) and item.further_corpora() for item in audit.measurements):
         corpora |= {} if audit.unseen is None else {UNSEEN: audit.unseen}
-    texts = {name: [item.text for item in builder.get(corpus).documents] for name, corpus in corpora.items()}
+    # Of recorded answers the texts are not at hand.
+    texts = {name: [item.text for item in builder.get(given).documents if item.text] for name, given in corpora.items()}
     for name, items in texts.items():
         num_repeated = len(items) - len(set(items))
         if num_repeated and audit.method.claim is not None and "order" not in audit.method.requirements.inputs:

@@ -125,7 +125,7 @@ def make(
     """
     if model is not None and not model.has_weights:
         log.warning(
-            "%s is a service, and whoever runs it sees all variants that it samples: a test says nothing of models "
+            "%s is a service, and its operator sees all variants that it samples: a test says nothing of models "
             "of theirs. Take a model with weights for those.",
             model.readable,
         )
