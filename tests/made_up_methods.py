@@ -47,6 +47,7 @@ PRISM_GATES = PrismGates(
     max_characters=200,
     docstrings=["numpy"],
     near_kl=0.15,
+    max_target_gain=9.0,
     min_third_delta=-0.01,
     min_third_agreement=0.3,
 )

@@ -24,6 +24,7 @@ from made_up_questions import (
     CLEARANCE,
     DOSE,
     KDS,
+    KNOWING,
     ORDER,
     PACOST,
     PRISM,
@@ -93,6 +94,7 @@ def plain(name: str) -> Files:
     item = {
         "prism": lambda: audit(PRISM),
         "gates": lambda: audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general")),
+        "knowing": lambda: audit(KNOWING, general=texts(200, "general")),
         "clearance": lambda: audit(replace(CLEARANCE, shams=True), heldout=None),
         "dose": lambda: audit(DOSE, heldout=None),
         "decop": decop,

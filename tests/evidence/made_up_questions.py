@@ -163,6 +163,8 @@ DOSE = Dose(
     max_tokens=64,
 )
 LLM_DI = replace(made_up_methods.LLM_DI, tail_fraction=0.1, num_steps=40)
+WIDE = replace(PRISM_GATES, min_ce_gain=-1.0, max_nll_rise=9.0)
+KNOWING = replace(PRISM, distillation=TELLING, gates=replace(WIDE, max_target_gain=-9.0))
 KDS = replace(made_up_methods.KDS, baselines=[Loss()])
 MC_PDD = McPdd(
     reference="non_member",
@@ -402,9 +404,10 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "prism that rules out", audit(telling)
     yield "prism of too few documents", audit(telling, suspect=with_short(29, 6))
     yield "prism of many that cannot be scored", audit(telling, suspect=with_short(36, 12))
-    wide, general = replace(PRISM_GATES, min_ce_gain=-1.0, max_nll_rise=9.0), texts(200, "general")
-    yield "prism with gates that rules out", audit(replace(telling, gates=wide), general=general)
-    yield "prism with too small a Delta", audit(replace(telling, gates=replace(wide, min_delta=1.9)), general=general)
+    general = texts(200, "general")
+    yield "prism with gates that rules out", audit(replace(telling, gates=WIDE), general=general)
+    yield "prism with too small a Delta", audit(replace(telling, gates=replace(WIDE, min_delta=1.9)), general=general)
+    yield "prism of a target that knows the set", audit(KNOWING, general=general)
     yield "prism by a ladder that finds no rate", without_rate()
     gated = replace(PRISM, gates=PRISM_GATES)
     yield "prism of the reference itself", audit(gated, target=REFERENCE, general=texts(200, "general"))

@@ -38,6 +38,7 @@ VERDICTS = {
     "prism that rules out": "evidence_of_non_membership",
     "prism with gates that rules out": "evidence_of_non_membership",
     "prism with too small a Delta": "inconclusive",
+    "prism of a target that knows the set": "inconclusive",
     "prism of too few documents": "invalid",
     "prism of many that cannot be scored": "invalid",
     "prism by a ladder that finds no rate": "invalid",

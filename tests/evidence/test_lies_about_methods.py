@@ -36,6 +36,14 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("reference_gain")),
         "reference_gain is missing, though the question has its bound",
     ),
+    "a gate left out that would not let it be cleared": (
+        "knowing",
+        together(
+            edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("target_gain")),
+            edited(RESULT, put("verdict", "decision", "evidence_of_non_membership")),
+        ),
+        "target_gain is missing, though the question has its bound",
+    ),
     "a gate's bound": (
         "gates",
         edited(RESULT, put(*NUMBERS, "details", "gates", "ce", "bound", -9.0)),

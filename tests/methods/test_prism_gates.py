@@ -318,10 +318,23 @@ def test_scores_that_hardly_differ_are_invalid():
     assert "standard deviation of the score" in outcome.warnings[0]
 
 
-def test_a_small_delta_decides_nothing():
-    outcome = judged(documents(), replace(PRISM, gates=replace(GATES, min_delta=1.5)))
-    assert outcome.verdict == "inconclusive"
-    assert outcome.warnings[0].startswith("Delta is ")
+@pytest.mark.parametrize(
+    ("moved", "bounds", "says"),
+    [
+        ({}, {"min_delta": 1.5}, "Delta is 0."),
+        ({"loss/target": 0.15}, {}, "on the third text (a reading of the set leaves such a gain"),
+        ({"loss/target": 0.15}, {"max_target_gain": None}, ""),
+        ({"loss/target": 0.05}, {}, ""),
+        ({"loss/target": 0.15, "third/loss/target": 0.1}, {}, ""),  # a better model everywhere
+        ({"loss/target": 0.05, "third/loss/target": -0.1}, {}, "is 0.150, and must be below 0.100"),
+    ],
+)
+def test_a_significant_delta_that_decides_nothing(moved, bounds, says):
+    gates = replace(GATES, **{"max_target_gain": 0.1} | bounds)
+    outcome = judged(documents(**moved), replace(PRISM, gates=gates))
+    assert outcome.p_value < 0.05
+    assert outcome.verdict == ("inconclusive" if says else "evidence_of_non_membership")
+    assert says in " ".join(outcome.warnings)
 
 
 def test_health_that_was_not_measured_is_no_verdict_of_non_membership():

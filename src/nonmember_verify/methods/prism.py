@@ -18,6 +18,7 @@ MIN_DOCUMENTS = 30
 MAX_UNDEFINED = 0.01
 SENSITIVITY_MARGIN = 0.1
 GATES = {"ce", "kl", "kl_third", "nll_third", "reference_gain", "rank_correlation", "distinct", "spread"}
+OF_CLEARANCE = {"delta": "min_delta", "target_gain": "max_target_gain"}  # gate -> its bound
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -51,12 +52,13 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         decision = "invalid"
     taken: list[str] = []
     if settings.get("gates"):
-        failed = {name for name, gate in details.get("gates", {}).items() if not gate["passed"]}
-        if failed - {"delta"}:
+        failed, expected = {name for name, gate in details.get("gates", {}).items() if not gate["passed"]}, set(GATES)
+        if failed - OF_CLEARANCE.keys():
             decision = "invalid"
         elif failed and decision == NON_MEMBERSHIP:
             decision = "inconclusive"
-        expected = GATES | ({"delta"} if decision == NON_MEMBERSHIP else set())
+        if p < audit.alpha and decision != "invalid":
+            expected |= {name for name, bound in OF_CLEARANCE.items() if settings["gates"].get(bound) is not None}
         _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
         _check_power(audit, report)
     return Conclusion(decision, stated_gates=taken)
@@ -158,6 +160,7 @@ def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     return {
         **gates_of(audit, "distilled"),
         "reference_gain": lead - lead_third,
+        "target_gain": lead_third - lead,
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
         "spread": min(float(np.std(item)) / max(abs(float(np.mean(item))), 1e-12) for item in scores),
         "delta": audit.statistics["value"],

@@ -34,7 +34,7 @@ from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.stats.correlation import RankMetric, rank_correlation
 
-OPTIONAL = ("near_kl", "min_third_delta", "min_third_agreement")
+OPTIONAL = ("near_kl", "max_target_gain", "min_third_delta", "min_third_agreement")
 COUNTS = ("num_documents", "min_characters", "max_characters")
 
 NO_POWER = "No power here, because "  # as a warning begins where the test could not have cleared the set
@@ -79,6 +79,8 @@ class PrismGates(HealthBounds):
     max_rank_correlation: of the reference's scores with the target's; above it they are the same model.
     max_reference_gain: how much more likely than the target, in nats per token, the reference may find the suspect set,
     less the same difference on the third text; a reference above it knows the set, or was swapped with the target.
+    max_target_gain: the other way round; a target above it has left the set its trace, and a significant Delta decides
+    nothing, as it may only say that distillation left more. None: not looked at.
     min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
     score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides
     nothing.   min_third_delta: of Delta on the third text; where it lies below, the distilled reference has learnt what
@@ -99,6 +101,7 @@ class PrismGates(HealthBounds):
     min_characters: int
     max_characters: int
     docstrings: Sequence[str]
+    max_target_gain: float | None = field(default=None, kw_only=True)
     min_third_delta: float | None = field(default=None, kw_only=True)
     min_third_agreement: float | None = field(default=None, kw_only=True)
 
@@ -143,16 +146,24 @@ class PrismGates(HealthBounds):
 
     def of_models(self, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
         """Of reference and target: has the reference read the suspect set?"""
-        lead = [
-            float(np.mean(item.values[f"{LOSS}/reference"] - item.values[f"{LOSS}/target"]))
-            for item in (suspect, third)
-        ]
         what = (
             "What the reference gains on the target in cross-entropy on the suspect set, less the same on the third "
             "text (has the reference read the set, were the two models swapped, or is the third text of another kind "
             "than the set? Then give world.general.path=FILE)"
         )
-        return [below("reference_gain", lead[0] - lead[1], self.max_reference_gain, what)]
+        return [below("reference_gain", _reference_gain(suspect, third), self.max_reference_gain, what)]
+
+    def of_clearance(self, delta: float, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
+        """Of a significant Delta: is it large enough, and does the target know the set no better than other text?"""
+        findings = [above("delta", delta, self.min_delta, "Delta")]
+        if self.max_target_gain is not None:
+            what = (
+                "What the target gains on the reference in cross-entropy on the suspect set, less the same on the "
+                "third text (a reading of the set leaves such a gain; so does other text of its kind, where the "
+                "reference has read none: then take a sibling as the reference, or give world.general.path=FILE)"
+            )
+            findings.append(below("target_gain", -_reference_gain(suspect, third), self.max_target_gain, what))
+        return findings
 
     def of_scores(self, suspect: ScoredDocuments, roles: Sequence[str], metric: RankMetric) -> list[Finding]:
         """Of the documents and their scores under models by role."""
@@ -210,12 +221,17 @@ class PrismGates(HealthBounds):
     def _ranks_agree(self, rho: float) -> bool:
         return bool(rho > _least(self.min_third_agreement))
 
-    def of_delta(self, delta: float) -> Finding:
-        return above("delta", delta, self.min_delta, "Delta")
-
 
 def _least(bound: float | None) -> float:
     return -math.inf if bound is None else bound
+
+
+def _reference_gain(suspect: ScoredDocuments, third: ScoredDocuments) -> float:
+    """By how much the reference leads the target on the suspect set, less the same on the third text, in nats."""
+    own, other = (
+        float(np.mean(group.values[f"{LOSS}/reference"] - group.values[f"{LOSS}/target"])) for group in (suspect, third)
+    )
+    return own - other
 
 
 def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens: int) -> dict[str, Measurement]:

@@ -255,7 +255,7 @@ class Prism(Method):
         if failed := failures(findings):
             verdict = "invalid"
         elif verdict == "evidence_of_non_membership":
-            findings.append(self.gates.of_delta(difference.statistic))
+            findings += self.gates.of_clearance(difference.statistic, documents[SUSPECT], documents[THIRD])
             if failed := failures(findings):
                 verdict = "inconclusive"
         gates = as_details(findings)

@@ -42,6 +42,10 @@ OF_MODELS = {
         "standard deviation of the scores as a share of their mean",
         "Documents whose scores hardly differ: their ranks would be rounding errors.",
     ),
+    "target_gain": (
+        "lead of the target over the reference on the set, less its lead on other text",
+        "A set whose reading shows in the target, though distillation left still more of a trace.",
+    ),
     "delta": ("Delta", "A difference that many documents make significant though it is too small to matter."),
     "seeds": ("standard deviation of Delta over seeds", "An answer that depends on the seed of the distillation."),
     "layout": (
