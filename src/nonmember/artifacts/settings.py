@@ -20,6 +20,7 @@ LATER_FIELDS: dict[str, Any] = {
     "thinking": "strip",
     "num_steps": None,
     "near_kl": None,
+    "max_target_gain": None,
     "min_third_delta": None,
     "min_third_agreement": None,
     "prompt": "instruction",
