@@ -315,9 +315,10 @@ def _headers(service: Service) -> dict[str, Any]:
     """Of every request: without a secret none is sent, though the client wants some."""
     import openai
 
-    given = {name.lower(): value for name, value in service.headers().items()}
-    signed = given.pop("authorization", None if service.secret() else openai.Omit())
-    return given if signed is None else {**given, "Authorization": signed}
+    secret = service.secret()
+    headers: dict[str, Any] = {name.lower(): openai.Omit() for name in service.unwanted_headers}
+    headers["authorization"] = f"Bearer {secret}" if secret else openai.Omit()
+    return headers | {name.lower(): value for name, value in service.headers().items()}
 
 
 @functools.cache
@@ -544,10 +545,12 @@ class EndpointClient:
     def warnings(self) -> list[str]:
         """What a reader has to know of the answers."""
         served = Counter(name for name in self.served.values() if name)
-        if len(served) < 2:
-            return self.notes
         models = ", ".join(f"{name} ({number:,} answers)" for name, number in served.most_common())
-        return [f"{self.name} answered as {len(served)} models: {models}.", *self.notes]
+        if len(served) > 1:
+            return [f"{self.name} answered as {len(served)} models: {models}.", *self.notes]
+        if any(not _are_alike(name, self.endpoint.model) for name in served):
+            return [f"{self.name} answered under another name than it was asked by: {models}.", *self.notes]
+        return self.notes
 
     def probe(self, sent: Sent, make: Read[T]) -> T | Refused:
         """What `make` makes of the answer to a request that the server may fail at."""
@@ -688,6 +691,12 @@ async def _watched(coroutine: Coroutine[Any, Any, None]) -> None:
 
     asyncio.get_running_loop().set_exception_handler(pass_on)
     await coroutine
+
+
+def _are_alike(served: str, asked: str) -> bool:
+    """Whether two names may be one model's: with a date behind it, say, or with its owner before it."""
+    names = [last_part(name).casefold() for name in (served, asked)]
+    return names[0] in names[1] or names[1] in names[0]
 
 
 def _without(of: Mapping[str, Sent], values: Mapping[str, object]) -> dict[str, Sent]:
