@@ -262,3 +262,8 @@ def test_thoughts_that_only_the_total_counts_are_paid_for():
     assert (
         usage({"usage": counted | {"total_tokens": 14}}) == usage({"usage": counted | {"total_tokens": "?"}}) == (10, 4)
     )
+
+
+def test_a_server_that_still_loads_its_model_is_waited_for(tmp_path):
+    asked = Asked(lambda n: (503, {}, b"{}") if n < 5 else (200, {}, answer()), tmp_path, max_retries=4)
+    assert [item.outcome for item in asked.found] == ["answered"] * 3

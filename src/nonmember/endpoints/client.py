@@ -163,7 +163,7 @@ class Sending:
                 answer = await self._attempt(client, sent)
             except RetryableError as error:
                 num_failed += 1
-                if num_failed > self._max_retries:
+                if num_failed > (self._limits.max_retries if error.crowded else self._max_retries):
                     raise self._given_up(error, num_failed, self._num_answered > num_answered_before) from None
                 if error.wait is not None and error.crowded:
                     self._pace.hold(error.wait)
