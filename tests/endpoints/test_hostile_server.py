@@ -267,3 +267,13 @@ def test_thoughts_that_only_the_total_counts_are_paid_for():
 def test_a_server_that_still_loads_its_model_is_waited_for(tmp_path):
     asked = Asked(lambda n: (503, {}, b"{}") if n < 5 else (200, {}, answer()), tmp_path, max_retries=4)
     assert [item.outcome for item in asked.found] == ["answered"] * 3
+
+
+def test_what_goes_to_this_machine_goes_through_no_proxy(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "ftp://proxy:1")
+    assert [item.outcome for item in Asked(lambda _: (200, {}, answer()), tmp_path).found] == ["answered"] * 3
+    elsewhere = Endpoint("http://elsewhere.invalid/v1", "lab", "chat", KEY_VARIABLE)
+    with pytest.raises(EndpointError, match=r"Unknown scheme for proxy .*\. Correct the proxy in HTTP_PROXY"):
+        questions.completions(
+            EndpointClient(elsewhere, Store(tmp_path), LIMITS, Session()), [Request("d", "q", "What?", 16, 0.0, 0)]
+        )

@@ -293,14 +293,21 @@ def _client(service: Service, limits: Limits) -> openai.AsyncOpenAI:
 
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells addresses, and a query may hold a secret
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
-    http = openai.DefaultAsyncHttpxClient(
-        limits=pool,
-        timeout=limits.timeout,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [limit_size]},
-        verify=_certificates(),
-    )
+    try:
+        http = openai.DefaultAsyncHttpxClient(
+            limits=pool,
+            timeout=limits.timeout,
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={"response": [limit_size]},
+            verify=_certificates(),
+            trust_env=not service.is_local,  # what goes to this machine goes through no proxy
+        )
+    except (ImportError, OSError, ValueError) as error:
+        raise EndpointError(
+            f"no connection can be made as the environment wants it ({error}). Correct the proxy in HTTP_PROXY, "
+            "HTTPS_PROXY or ALL_PROXY, or the certificates in SSL_CERT_FILE or SSL_CERT_DIR."
+        ) from None
     return openai.AsyncOpenAI(
         api_key=service.secret() or NO_SECRET,
         base_url=service.address,

@@ -184,9 +184,16 @@ class Service:
         return f"{name} {key_hash(self.extras)[:16]}" if self.extras else name
 
     @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def is_local(self) -> bool:
+        return self.host in ("localhost", "::1", "0.0.0.0") or self.host.startswith("127.")
+
+    @property
     def is_openai(self) -> bool:
-        host = urlsplit(self.url).hostname or ""
-        return host == "openai.com" or host.endswith(".openai.com")
+        return self.host == "openai.com" or self.host.endswith(".openai.com")
 
     def secret(self) -> str:
         """Raises EndpointError where it cannot be sent; empty where there is none."""
