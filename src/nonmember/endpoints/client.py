@@ -588,6 +588,11 @@ class EndpointClient:
 
         with opened(folder) as table:
             self._collect(table, of, read, values)
+            if values and not probing:
+                log.info(
+                    "%s: %d of %d answers are known from before. If another model answers there by now, move %s away.",
+                    *(self.name, len(values), len(of), folder),
+                )
             if len(values) < len(of) and process_rank() > 0:
                 self._follow(table, _without(of, values))
                 self._collect(table, of, read, values)
