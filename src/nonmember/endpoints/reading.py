@@ -458,8 +458,9 @@ def usage(response: Mapping[str, Any]) -> tuple[int, int]:
     if not all(type(number) is int and 0 <= number <= MOST_TOKENS for number in (prompt, completion)):
         return 0, 0
     total = counted.get("total_tokens")
-    thoughts_apart = prompt and type(total) is int and prompt + completion < total <= MOST_TOKENS
-    return prompt, total - prompt if thoughts_apart else completion
+    if prompt and type(total) is int and prompt + completion < total <= MOST_TOKENS:
+        completion = total - prompt
+    return prompt, completion
 
 
 def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
