@@ -277,3 +277,21 @@ def test_what_goes_to_this_machine_goes_through_no_proxy(tmp_path, monkeypatch):
         questions.completions(
             EndpointClient(elsewhere, Store(tmp_path), LIMITS, Session()), [Request("d", "q", "What?", 16, 0.0, 0)]
         )
+
+
+def test_a_kept_answer_that_cannot_be_read_is_asked_again(tmp_path):
+    """As one that was kept with its thoughts, or that an earlier version took."""
+
+    def text_of(response: Any) -> str:
+        return str(response["choices"][0]["message"]["content"])
+
+    with serving(lambda number: (200, {}, answer(f"It is {number}."))) as (url, bodies):
+        client = EndpointClient(Endpoint(url, "lab", "chat", KEY_VARIABLE), Store(tmp_path), LIMITS, Session())
+        wanted = [service.echoed(client.endpoint, "What?", 1)]
+        texts = [
+            client.exchange(wanted, lambda *got: text_of(got[1]), "first"),
+            client.exchange(wanted, lambda *got: {"It is 2.": "two"}[text_of(got[1])], "again"),
+            client.exchange(wanted, lambda *got: text_of(got[1]), "found"),
+        ]
+    assert texts == [["It is 1."], ["two"], ["It is 2."]]
+    assert len(bodies) == 2

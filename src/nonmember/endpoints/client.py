@@ -611,9 +611,10 @@ class EndpointClient:
             try:
                 values[key] = read(of[key], parsed(response)[1], date)
             except Unusable as reason:
-                raise EndpointError(
-                    f"{self.name}: an answer in the table of {self.folder} is damaged: {reason}."
-                ) from None
+                if process_rank() > 0:  # the first process asks again
+                    raise EndpointError(f"{self.name}: a kept answer cannot be read: {reason}. Start again.") from None
+                table.damaged.add(key)
+                continue
             self.num_found += 1
         for key in _without(of, values):
             if key in self.session.refused:
@@ -637,7 +638,7 @@ class EndpointClient:
         limits, spent = self._limits, self.session.spent
         num_refused = 0
         if table.damaged:
-            where = f"in the table of {self.folder} are damaged (checksums do not match) and are asked again"
+            where = f"in the table of {self.folder} are damaged, or cannot be read, and are asked again"
             log.warning("%s: %d answers %s.", self.name, len(table.damaged), where)
 
         def receive(sent: Sent, text: str, response: Mapping[str, Any], cost: float | None) -> None:
