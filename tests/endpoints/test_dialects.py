@@ -32,8 +32,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def client_of(root: str, folder: Path, path: str = "/v1", **settings: Any) -> EndpointClient:
-    endpoint = Endpoint(root + path, settings.pop("model", "m"), settings.pop("form", "chat"), "LAB_KEY", **settings)
-    return EndpointClient(endpoint, Store(folder), LIMITS, Session())
+    given = {"model": "m", "form": "chat", "key_variable": "LAB_KEY"} | settings
+    return EndpointClient(Endpoint(root + path, **given), Store(folder), LIMITS, Session())
 
 
 def asked(client: EndpointClient, **changes: Any) -> Completion:
@@ -326,6 +326,22 @@ def test_secrets_of_headers_and_queries_are_sent_and_written_nowhere(tmp_path, c
     everything = caplog.text + repr(found) + repr(client.endpoint)
     everything += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())
     assert "0123456789abcdef" not in everything
+
+
+def test_what_the_environment_holds_for_openai_goes_to_nobody_else(tmp_path, monkeypatch):
+    for name, value in {
+        "OPENAI_ORG_ID": "of-openai",
+        "OPENAI_PROJECT_ID": "of-openai",
+        "OPENAI_CUSTOM_HEADERS": "X-Gateway: of-openai\nAuthorization: Bearer of-openai",
+        "OPENAI_API_KEY": "sk-proj-of-openai",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with running(lambda _: answer()) as here:
+        asked(client_of(here.root, tmp_path))
+        with pytest.raises(EndpointError, match="a key of OpenAI's, which is not sent to another server"):
+            asked(client_of(here.root, tmp_path, key_variable="OPENAI_API_KEY", model="n"))
+    assert len(here.asked) == 2
+    assert "of-openai" not in repr([item.headers for item in here.asked])
 
 
 @pytest.mark.parametrize(

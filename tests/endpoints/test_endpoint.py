@@ -324,14 +324,17 @@ def test_a_budget_is_that_of_the_process(lab, client):
     assert lab.ledger()["received"] == 10
 
 
-def test_what_is_found_needs_no_budget_and_no_server(lab, client, monkeypatch):
+def test_what_is_found_needs_no_budget_and_no_server(lab, client, monkeypatch, caplog):
+    caplog.set_level("INFO")
     first = questions.completions(client(), asked(5))
+    assert "from before" not in caplog.text
     monkeypatch.setattr("nonmember.endpoints.client.Sending", None)
     spent = client(max_requests=1)
     spent.session.spent.requests = 1
     assert questions.completions(spent, asked(5)) == first
     nothing = EndpointClient(lab.endpoint(), client()._store, None, Session())
     assert questions.completions(nothing, asked(5)) == first
+    assert caplog.text.count("5 of 5 answers are known from before") == 2
 
 
 def test_costs_are_kept_only_where_prices_are_known(lab, client):

@@ -236,3 +236,62 @@ def test_dates_beyond_all_calendars(tmp_path):
     late = {"Retry-After": "Fri, 31 Dec 99999999999999 23:59:59 GMT"}
     asked = Asked(lambda n: (429, late, b"{}") if n == 2 else (200, {}, answer()), tmp_path)
     assert [item.outcome for item in asked.found] == ["answered"] * 3
+
+
+def test_samples_are_as_many_where_no_seed_is_taken(tmp_path):
+    """They differ by their seed alone, which is not sent."""
+
+    def page(number: int) -> tuple[int, dict[str, str], bytes]:
+        return (400, {}, b"{}") if '"seed"' in bodies[-1] else (200, {}, answer(f"It is {number}."))
+
+    with serving(lambda number: page(number)) as (url, bodies):
+        client = EndpointClient(Endpoint(url, "lab", "chat", KEY_VARIABLE), Store(tmp_path), LIMITS, Session())
+        samples = [Request("d", f"sample-{seed}", "What?", 16, 1.0, seed) for seed in range(5)]
+        assert len({item.text for item in questions.completions(client, samples)}) == 5
+
+
+def test_that_another_model_answered_is_told(tmp_path):
+    for name, told in {"other-7b": 1, "lab-2026-01-01": 0, "owner/LAB": 0}.items():
+        asked = Asked(lambda _, name=name: (200, {}, answer(model=name)), tmp_path / name)
+        assert len(asked.client.warnings()) == told
+
+
+def test_thoughts_that_only_the_total_counts_are_paid_for():
+    counted = {"prompt_tokens": 10, "completion_tokens": 4}
+    assert usage({"usage": counted | {"total_tokens": 514}}) == (10, 504)
+    assert (
+        usage({"usage": counted | {"total_tokens": 14}}) == usage({"usage": counted | {"total_tokens": "?"}}) == (10, 4)
+    )
+
+
+def test_a_server_that_still_loads_its_model_is_waited_for(tmp_path):
+    asked = Asked(lambda n: (503, {}, b"{}") if n < 5 else (200, {}, answer()), tmp_path, max_retries=4)
+    assert [item.outcome for item in asked.found] == ["answered"] * 3
+
+
+def test_what_goes_to_this_machine_goes_through_no_proxy(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "ftp://proxy:1")
+    assert [item.outcome for item in Asked(lambda _: (200, {}, answer()), tmp_path).found] == ["answered"] * 3
+    elsewhere = Endpoint("http://elsewhere.invalid/v1", "lab", "chat", KEY_VARIABLE)
+    with pytest.raises(EndpointError, match=r"Unknown scheme for proxy .*\. Correct the proxy in HTTP_PROXY"):
+        questions.completions(
+            EndpointClient(elsewhere, Store(tmp_path), LIMITS, Session()), [Request("d", "q", "What?", 16, 0.0, 0)]
+        )
+
+
+def test_a_kept_answer_that_cannot_be_read_is_asked_again(tmp_path):
+    """As one that was kept with its thoughts, or that an earlier version took."""
+
+    def text_of(response: Any) -> str:
+        return str(response["choices"][0]["message"]["content"])
+
+    with serving(lambda number: (200, {}, answer(f"It is {number}."))) as (url, bodies):
+        client = EndpointClient(Endpoint(url, "lab", "chat", KEY_VARIABLE), Store(tmp_path), LIMITS, Session())
+        wanted = [service.echoed(client.endpoint, "What?", 1)]
+        texts = [
+            client.exchange(wanted, lambda *got: text_of(got[1]), "first"),
+            client.exchange(wanted, lambda *got: {"It is 2.": "two"}[text_of(got[1])], "again"),
+            client.exchange(wanted, lambda *got: text_of(got[1]), "found"),
+        ]
+    assert texts == [["It is 1."], ["two"], ["It is 2."]]
+    assert len(bodies) == 2

@@ -228,6 +228,12 @@ def test_what_was_not_written_is_left_out_and_counted(lab, shop):
     assert all(item.text for item in corpus.documents)
 
 
+def test_half_a_rephrasing_is_left_out_and_half_an_answer_is_kept(lab, shop):
+    cut = written(lab, tiny.texts(*tiny.random_texts(4, seed=7, words=50)), max_new_tokens=16)
+    assert shop.get(cut).dropped == {"written: cut at max_new_tokens=16": 4}
+    assert len(shop.get(replace(cut, may_be_cut=True))) == 4
+
+
 def test_an_endpoint_needs_limits(lab, tmp_path):
     with pytest.raises(ValueError, match="within limits, and none were given"):
         tiny.builder(tmp_path).get(written(lab, tiny.texts("moss fern reed")))

@@ -11,7 +11,15 @@ import pytest
 import tiny
 from nonmember.endpoints import Completion, Request
 from nonmember.endpoints.asked import complete
-from nonmember.endpoints.models import NO_ROW, NOT_ASKED, Recorded, prompt_hash, recorded_completions, recorded_identity
+from nonmember.endpoints.models import (
+    NO_PROBABILITIES,
+    NO_ROW,
+    NOT_ASKED,
+    Recorded,
+    prompt_hash,
+    recorded_completions,
+    recorded_identity,
+)
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25
@@ -104,6 +112,14 @@ def test_probabilities_that_are_not_there_are_missed_at_once(path):
     wanted = [replace(item, top_logprobs=4) for item in asked(("Emma, 0", "0"))]
     with pytest.raises(ValueError, match=r"no columns of .* that hold them: add p\(A\)"):
         recorded_completions(Recorded(str(path), "m", columns), wanted)
+
+
+def test_where_probabilities_are_wanted_they_are_the_answer(path):
+    wanted = [replace(item, top_logprobs=4) for item in asked(("Emma, 0", "1"), ("Emma, 1", "0"), ("Emma, 2", "0"))]
+    path.write_text(f"{CSV}Emma,2,0,B,,\n")
+    found = recorded_completions(Recorded(str(path), "m", COLUMNS), wanted)
+    assert [item.outcome for item in found] == ["answered", "answered", "failed"], "whether or not there is a text"
+    assert found[2].reason == NO_PROBABILITIES
 
 
 def test_a_missing_file_is_told(tmp_path):

@@ -44,7 +44,9 @@ def test_it_asks_about_each_question_with_the_targets_own_answer():
         2.0,
     )
     for name, questions in (("original", tiny.SUSPECT), ("rephrased", rephrased)):
-        answers = Written(questions, ROLES.target, ANSWER, 0.0, max_new_tokens=12, max_tokens=48, seed=9)
+        answers = Written(
+            questions, ROLES.target, ANSWER, 0.0, max_new_tokens=12, max_tokens=48, seed=9, may_be_cut=True
+        )
         assert group.measured[name].corpus == Answered(questions, answers)
 
 

@@ -163,7 +163,7 @@ class Sending:
                 answer = await self._attempt(client, sent)
             except RetryableError as error:
                 num_failed += 1
-                if num_failed > self._max_retries:
+                if num_failed > (self._limits.max_retries if error.crowded else self._max_retries):
                     raise self._given_up(error, num_failed, self._num_answered > num_answered_before) from None
                 if error.wait is not None and error.crowded:
                     self._pace.hold(error.wait)
@@ -293,14 +293,21 @@ def _client(service: Service, limits: Limits) -> openai.AsyncOpenAI:
 
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells addresses, and a query may hold a secret
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
-    http = openai.DefaultAsyncHttpxClient(
-        limits=pool,
-        timeout=limits.timeout,
-        follow_redirects=False,
-        headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [limit_size]},
-        verify=_certificates(),
-    )
+    try:
+        http = openai.DefaultAsyncHttpxClient(
+            limits=pool,
+            timeout=limits.timeout,
+            follow_redirects=False,
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={"response": [limit_size]},
+            verify=_certificates(),
+            trust_env=not service.is_local,  # what goes to this machine goes through no proxy
+        )
+    except (ImportError, OSError, ValueError) as error:
+        raise EndpointError(
+            f"no connection can be made as the environment wants it ({error}). Correct the proxy in HTTP_PROXY, "
+            "HTTPS_PROXY or ALL_PROXY, or the certificates in SSL_CERT_FILE or SSL_CERT_DIR."
+        ) from None
     return openai.AsyncOpenAI(
         api_key=service.secret() or NO_SECRET,
         base_url=service.address,
@@ -315,9 +322,10 @@ def _headers(service: Service) -> dict[str, Any]:
     """Of every request: without a secret none is sent, though the client wants some."""
     import openai
 
-    given = {name.lower(): value for name, value in service.headers().items()}
-    signed = given.pop("authorization", None if service.secret() else openai.Omit())
-    return given if signed is None else {**given, "Authorization": signed}
+    secret = service.secret()
+    headers: dict[str, Any] = {name.lower(): openai.Omit() for name in service.unwanted_headers}
+    headers["authorization"] = f"Bearer {secret}" if secret else openai.Omit()
+    return headers | {name.lower(): value for name, value in service.headers().items()}
 
 
 @functools.cache
@@ -544,10 +552,12 @@ class EndpointClient:
     def warnings(self) -> list[str]:
         """What a reader has to know of the answers."""
         served = Counter(name for name in self.served.values() if name)
-        if len(served) < 2:
-            return self.notes
         models = ", ".join(f"{name} ({number:,} answers)" for name, number in served.most_common())
-        return [f"{self.name} answered as {len(served)} models: {models}.", *self.notes]
+        if len(served) > 1:
+            return [f"{self.name} answered as {len(served)} models: {models}.", *self.notes]
+        if any(not _are_alike(name, self.endpoint.model) for name in served):
+            return [f"{self.name} answered under another name than it was asked by: {models}.", *self.notes]
+        return self.notes
 
     def probe(self, sent: Sent, make: Read[T]) -> T | Refused:
         """What `make` makes of the answer to a request that the server may fail at."""
@@ -578,6 +588,11 @@ class EndpointClient:
 
         with opened(folder) as table:
             self._collect(table, of, read, values)
+            if values and not probing:
+                log.info(
+                    "%s: %d of %d answers are known from before. If another model answers there by now, move %s away.",
+                    *(self.name, len(values), len(of), folder),
+                )
             if len(values) < len(of) and process_rank() > 0:
                 self._follow(table, _without(of, values))
                 self._collect(table, of, read, values)
@@ -596,9 +611,10 @@ class EndpointClient:
             try:
                 values[key] = read(of[key], parsed(response)[1], date)
             except Unusable as reason:
-                raise EndpointError(
-                    f"{self.name}: an answer in the table of {self.folder} is damaged: {reason}."
-                ) from None
+                if process_rank() > 0:  # the first process asks again
+                    raise EndpointError(f"{self.name}: a kept answer cannot be read: {reason}. Start again.") from None
+                table.damaged.add(key)
+                continue
             self.num_found += 1
         for key in _without(of, values):
             if key in self.session.refused:
@@ -622,7 +638,7 @@ class EndpointClient:
         limits, spent = self._limits, self.session.spent
         num_refused = 0
         if table.damaged:
-            where = f"in the table of {self.folder} are damaged (checksums do not match) and are asked again"
+            where = f"in the table of {self.folder} are damaged, or cannot be read, and are asked again"
             log.warning("%s: %d answers %s.", self.name, len(table.damaged), where)
 
         def receive(sent: Sent, text: str, response: Mapping[str, Any], cost: float | None) -> None:
@@ -688,6 +704,12 @@ async def _watched(coroutine: Coroutine[Any, Any, None]) -> None:
 
     asyncio.get_running_loop().set_exception_handler(pass_on)
     await coroutine
+
+
+def _are_alike(served: str, asked: str) -> bool:
+    """Whether two names may be one model's: with a date behind it, say, or with its owner before it."""
+    names = [last_part(name).casefold() for name in (served, asked)]
+    return names[0] in names[1] or names[1] in names[0]
 
 
 def _without(of: Mapping[str, Sent], values: Mapping[str, object]) -> dict[str, Sent]:

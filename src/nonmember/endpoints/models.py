@@ -17,7 +17,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -45,6 +45,7 @@ from nonmember.runtime.naming import label_of_path
 log = logging.getLogger(__name__)
 
 NO_ROW = "no answer to it is recorded"
+NO_PROBABILITIES = "of the answer to it no probabilities are recorded"
 NOT_ASKED = "all answers about its document are empty: it was not asked about"
 PLAIN = ("doc_id", "name", "prompt_sha256", "text", "served_model", "date")
 
@@ -182,8 +183,17 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
             f"{len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded model."
         )
     log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
-    completions = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
-    return _without_unasked(requests, completions)
+    found = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+    return _without_unasked(requests, [_as_wanted(*pair) for pair in zip(requests, found, strict=True)])
+
+
+def _as_wanted(request: Request, found: Completion) -> Completion:
+    """Where probabilities are wanted they are the answer, with or without a text, and a text without them is none."""
+    if not request.top_logprobs:
+        return found
+    if found.top_logprobs:
+        return replace(found, outcome="answered", reason="")
+    return Completion("", "failed", reason=NO_PROBABILITIES) if found.outcome == "answered" else found
 
 
 def _without_unasked(requests: Sequence[Request], completions: Sequence[Completion]) -> list[Completion]:

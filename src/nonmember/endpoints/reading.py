@@ -449,13 +449,17 @@ def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def usage(response: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens sent and received, as the server counts them; 0 and 0 where it does not, or not what can be counts."""
+    """Tokens sent and received, as the server counts them; 0 and 0 where it does not, or not what can be counts.
+    Thoughts, which some services count in the total alone (Gemini, Grok), were received too."""
     counted = response.get("usage")
     if not isinstance(counted, Mapping):
         return 0, 0
     prompt, completion = (counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
     if not all(type(number) is int and 0 <= number <= MOST_TOKENS for number in (prompt, completion)):
         return 0, 0
+    total = counted.get("total_tokens")
+    if prompt and type(total) is int and prompt + completion < total <= MOST_TOKENS:
+        completion = total - prompt
     return prompt, completion
 
 

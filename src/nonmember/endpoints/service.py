@@ -42,6 +42,9 @@ OWN_HEADERS = (
     *("content-length", "content-type", "content-encoding", "accept-encoding", "transfer-encoding"),
     *("host", "connection", "idempotency-key"),
 )
+# What the client of OpenAI would send to any server: the variable of its key, how such keys begin, and further headers.
+OPENAI_VARIABLE, OPENAI_KEYS = "OPENAI_API_KEY", ("sk-proj-", "sk-svcacct-", "sk-admin-")
+OPENAI_HEADERS, OPENAI_HEADERS_VARIABLE = ("OpenAI-Organization", "OpenAI-Project"), "OPENAI_CUSTOM_HEADERS"
 ROUTES = {"chat": "chat/completions", "completions": "completions"}
 # What asks a model not to think, by whom it is understood.
 WITHOUT_THOUGHTS: Mapping[str, Mapping[str, Any]] = {
@@ -180,9 +183,35 @@ class Service:
         """What a finding about it is called in the table that all ways of asking the model share."""
         return f"{name} {key_hash(self.extras)[:16]}" if self.extras else name
 
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def is_local(self) -> bool:
+        return self.host in ("localhost", "::1", "0.0.0.0") or self.host.startswith("127.")
+
+    @property
+    def is_openai(self) -> bool:
+        return self.host == "openai.com" or self.host.endswith(".openai.com")
+
     def secret(self) -> str:
         """Raises EndpointError where it cannot be sent; empty where there is none."""
-        return _variable(self.key_variable)
+        secret = _variable(self.key_variable)
+        if self.key_variable == OPENAI_VARIABLE and secret.startswith(OPENAI_KEYS) and not self.is_openai:
+            raise EndpointError(
+                f"{OPENAI_VARIABLE} holds a key of OpenAI's, which is not sent to another server. Name the variable "
+                "with this server's key as `key_variable`, or NO_KEY if it wants none."
+            )
+        return secret
+
+    @property
+    def unwanted_headers(self) -> list[str]:
+        """Those that the client of OpenAI takes from the environment and that are not for this server."""
+        if self.is_openai:
+            return []
+        lines = os.environ.get(OPENAI_HEADERS_VARIABLE, "").split("\n")
+        return [*OPENAI_HEADERS, *(line.partition(":")[0].strip() for line in lines if ":" in line)]
 
     def query(self) -> dict[str, str]:
         """With the secrets in it."""
@@ -294,7 +323,7 @@ def _variable(name: str) -> str:
 @dataclass(frozen=True)
 class Sent:
     """One request as it is sent: `body` to `route` below `url`. extra: of query and headers, what may change an
-    answer."""
+    answer; and `draw`, which tells samples apart where the service takes no seed."""
 
     url: str
     route: str
@@ -368,10 +397,12 @@ def _scored(service: Service, text: str, num_new_tokens: int, more: Mapping[str,
 def _sent(service: Service, form: str, body: dict[str, Any], settings: RequestSettings) -> Sent:
     number = body.pop("max_tokens")
     body[settings.token_limit] = max(number, settings.min_output_tokens)
+    draw = body["seed"] if body["temperature"] and not settings.seed else 0
     for name in ("temperature", "seed"):
         if not getattr(settings, name):
             body.pop(name, None)
-    extra = {"query": without_secrets(service.extra_query), "headers": without_secrets(service.extra_headers)}
+    headers = without_secrets(service.extra_headers)
+    extra = {"query": without_secrets(service.extra_query), "headers": headers, "draw": draw}
     extra = {name: value for name, value in extra.items() if value}
     return Sent(service.address, ROUTES[form], {"model": service.model, **body, **service.extra_body}, extra)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
@@ -33,7 +32,6 @@ READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
     "unknown",
     "retired",
 )
-THIS_MACHINE = ("localhost", "127.0.0.1", "::1")  # whose servers nobody retires
 
 
 @dataclass(frozen=True)
@@ -305,7 +303,7 @@ def _undescribed(specs: Iterable[Any]) -> Iterator[str]:
     for path in sorted({spec.path for spec in specs if isinstance(spec, Hub)} - known):
         if not path_of(path).exists() and ":" not in path:
             yield f"no description of the data set {path}; add it to {HUB.name}/datasets.yaml"
-    hosted = (spec for spec in specs if isinstance(spec, Endpoint) and urlsplit(spec.url).hostname not in THIS_MACHINE)
+    hosted = (spec for spec in specs if isinstance(spec, Endpoint) and not spec.is_local)  # nobody retires those here
     for name in sorted({spec.model for spec in hosted} - services().keys()):
         if ":" not in name:
             yield f"no description of {name} behind a service; add it to {HUB.name}/services.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,9 +16,11 @@ from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
-from nonmember.records.answers import Request
+from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB
 from nonmember.runtime.processes import process_rank
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Written(CorpusSpec):
     """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
-    before it is shown.   seed: with the document's id, that of its draws.
+    before it is shown.   seed: with the document's id, that of its draws.   may_be_cut: whether a text that a server
+    says was cut at max_new_tokens is kept; else it is dropped and counted.
     """
 
     base: CorpusSpec
@@ -35,6 +39,7 @@ class Written(CorpusSpec):
     max_new_tokens: Annotated[int, Count(1)]
     max_tokens: Annotated[int, Count(1)]
     seed: Annotated[int, require_seed]
+    may_be_cut: bool = False
 
     resumable: ClassVar[bool] = True
     joint: ClassVar[bool] = True
@@ -56,6 +61,7 @@ class Written(CorpusSpec):
             "base": self.base.content(builder),
             "model": self.model.key(builder),
             "precision": builder.compute.precision,
+            **({"may_be_cut": True} if self.may_be_cut and not self.stored else {}),  # those that are stored always may
         }
 
     def lookup_key(self, builder: Builder) -> dict[str, Any]:
@@ -110,9 +116,19 @@ class Written(CorpusSpec):
             for document in base.documents
         ]
         both = list(zip(base.documents, self.model.complete(builder, requests), strict=True))
-        kept = tuple(replace(document, text=answer.text) for document, answer in both if answer.outcome == "answered")
-        dropped = Counter(f"written: {answer.outcome}" for _, answer in both if answer.outcome != "answered")
+        kept = tuple(replace(document, text=answer.text) for document, answer in both if not self._missing(answer))
+        dropped = Counter(f"written: {reason}" for _, answer in both if (reason := self._missing(answer)))
+        if dropped:
+            listed = ", ".join(f"{reason}: {number}" for reason, number in sorted(dropped.items()))
+            log.warning("%s: of %d texts some are left out (%s).", name, len(both), listed)
         return Corpus(kept, dict(sorted(dropped.items())))
+
+    def _missing(self, answer: Completion) -> str:
+        """Why an answer is no text, empty where it is one: half a rephrasing would be told from a whole original."""
+        if answer.outcome != "answered":
+            return answer.outcome
+        is_cut = answer.finish_reason == "length" and not self.may_be_cut
+        return f"cut at max_new_tokens={self.max_new_tokens}" if is_cut else ""
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "written", "base": self.base.identity(), "model": self.model.recipe(), **self.settings()}
@@ -154,7 +170,8 @@ class Rephrasings(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         originals = builder.get(self.base).documents
-        given = {document.doc_id: normalise(document.text) for document in builder.get(self.texts).documents}
+        texts = builder.get(self.texts)
+        given = {document.doc_id: normalise(document.text) for document in texts.documents}
         dropped: Counter[str] = Counter()
         kept = []
         for document in originals:
@@ -165,7 +182,8 @@ class Rephrasings(CorpusSpec):
                 assert text is not None
                 kept.append(replace(document, text=text))
         if len(kept) < 2:
-            reasons = ", ".join(f"{reason}: {number}" for reason, number in sorted(dropped.items()))
+            counted = sorted([*dropped.items(), *texts.dropped.items()])
+            reasons = ", ".join(f"{reason}: {number}" for reason, number in counted)
             raise ValueError(
                 f"Of the rephrasings of {len(originals)} documents {len(kept) or 'none'} can be used ({reasons}). "
                 "Choose a model that follows instructions (method.rephraser), or give rephrasings with the documents' "

@@ -300,5 +300,6 @@ class PacostQa(Pacost):
             max_new_tokens=self.max_answer_tokens,
             max_tokens=self.max_text_tokens,
             seed=roles.seed,
+            may_be_cut=True,
         )
         return Answered(questions, answers)
