@@ -196,8 +196,8 @@ CONTESTANTS = (
         methods.Prism,
         ("non_membership",),
         PRISM,
-        "measured with a sibling of the target as the reference (on SmolLM2 and Gemma it cleared 2 of 8 sets read "
-        "once); its own base has less power or clears sets read once, one moved towards it clears anything "
+        "measured with a sibling of the target as the reference; its own base has less power, one moved towards it "
+        "clears anything; a reading that leaves the target less than a tenth of a nat a token goes unseen "
         "(docs/studies/prism_power.md)",
         setting="loss",
         variant="score@method.score=loss",
@@ -208,8 +208,9 @@ CONTESTANTS = (
         methods.Prism,
         ("non_membership",),
         PRISM,
-        "it often clears sets read once or twice; against the target's own base it has no power where training taught "
-        "a new kind of text, nor with a large vocabulary (docs/studies/prism_power.md)",
+        "measured without gates, and then it often clears sets read once or twice; against the target's own base it "
+        "has no power where training taught a new kind of text, nor with a large vocabulary "
+        "(docs/studies/prism_power.md)",
     ),
     Contestant(
         "difference_in_differences",
