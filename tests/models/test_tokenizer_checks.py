@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -137,6 +138,17 @@ def test_a_model_that_was_trained_reads_as_its_base(plain, tmp_path):
     moved = zip(shop.get(trained).model.parameters(), model.parameters(), strict=True)
     assert all(not torch.equal(*pair) for pair in moved)
     assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_only_texts_that_are_joined_need_an_end_of_text(tokenizer, tmp_path):
+    tokenizer.eos_token = None  # as of GPT-2 with a tokenizer of BERT
+    model, shop = tiny.model(1, len(tokenizer)), tiny.builder(tmp_path)
+    base = InMemory(content_of(model, tokenizer), "mine")
+    base.provide(shop, model, tokenizer)
+    distilled = Trained(base, tiny.distillation(), tiny.texts(TEXT, "moss fern"), seed=1, teacher=base)
+    assert shop.entry(distilled).facts["num_sequences"] == 2
+    with pytest.raises(ValueError, match="no end-of-text token, which training puts between documents"):
+        shop.entry(replace(distilled, training=tiny.pretraining(), teacher=None))
 
 
 def test_a_token_that_there_is_not_is_refused(tokenizer, tmp_path):

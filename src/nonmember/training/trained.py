@@ -197,7 +197,8 @@ class Trained(ModelSpec):
             if self.teacher is not None:
                 teacher, documents, scored = self.as_teacher(builder, base, documents, scored)
             num_dropped = len(corpus) - len(documents)
-        end_of_text = end_of_text_id(base.tokenizer)
+        is_packed = isinstance(self.training, Pretraining)  # else it is padding, which nothing reads
+        end_of_text = end_of_text_id(base.tokenizer) if is_packed else base.tokenizer.eos_token_id or 0
         with self._run(builder, folder) as run:
             facts = train(
                 base.model, documents, self.training, run, end_of_text=end_of_text, teacher=teacher, scored=scored
