@@ -353,7 +353,10 @@ def test_identity_moves_with_the_base_of_an_adapter(made_up, tmp_path):
         (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
         with pytest.raises(ValueError, match=f"must name a whole model in base_model_name_or_path.*{got}"):
             identity_of(adapter)
-    (adapter / "config.json").write_text("{}")  # then transformers takes whole weights from here
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(made_up)}))
+    (adapter / "config.json").write_text("{}")  # of its base, as some programs write it
+    assert "adapter_on" in identity_of(adapter)
+    (adapter / "model.safetensors").write_text("x")
     assert "adapter_on" not in identity_of(adapter)
 
 

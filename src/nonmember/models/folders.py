@@ -289,6 +289,12 @@ def tokenizer_identity(folder: Path) -> str:
     return digest_files((path.relative_to(folder).as_posix(), path) for path in read if path.is_file())
 
 
+def holds_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter and no whole weights. Some programs write the base's config.json beside it."""
+    whole = any(any(folder.glob(pattern)) for pattern in (f"model*{SAFE}*", "pytorch_model*"))
+    return (folder / ADAPTER).is_file() and not (whole and (folder / CONFIG).is_file())
+
+
 def named_base(adapter: Path) -> tuple[str, str | None]:
     """The base that a file adapter_config.json names, and its revision on the hub where one is named.
 
@@ -299,7 +305,7 @@ def named_base(adapter: Path) -> tuple[str, str | None]:
     expected = f"{adapter} must name a whole model in base_model_name_or_path, by its folder or its name on the hub"
     if not isinstance(base, str) or not base:
         raise ValueError(f"{expected}; got {json.dumps(base)}. Write it there, or merge the adapter into its base.")
-    if (Path(base) / ADAPTER).is_file() and not (Path(base) / CONFIG).is_file():
+    if holds_adapter(Path(base)):
         raise ValueError(f"{expected}; got {base!r}, which is an adapter too. Merge that one into its base first.")
     if revision is not None and not isinstance(revision, str):
         raise ValueError(f"revision in {adapter} must be a commit, tag or branch of the base; got {revision!r}.")

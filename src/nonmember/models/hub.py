@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from nonmember.models.folders import ADAPTER, CONFIG, folder_identity, json_of, named_base, tokenizer_identity
+from nonmember.models.folders import (
+    ADAPTER,
+    CONFIG,
+    folder_identity,
+    holds_adapter,
+    json_of,
+    named_base,
+    tokenizer_identity,
+)
 from nonmember.models.lengths import key_of
 from nonmember.models.tokenizing import is_failure, prepared, reading_version
 from nonmember.runtime.quiet import imported
@@ -128,8 +136,7 @@ def base_of(spec: Pretrained) -> Pretrained | None:
     """What an adapter is put on; None where the path is that of a whole model."""
     folder = Path(spec.path)
     if folder.is_dir():
-        is_whole = (folder / CONFIG).is_file() or not (folder / ADAPTER).is_file()
-        return None if is_whole else _named(folder / ADAPTER, spec)
+        return _named(folder / ADAPTER, spec) if holds_adapter(folder) else None
     from transformers.utils import find_adapter_config_file
 
     adapter = find_adapter_config_file(spec.path, revision=spec.revision)
