@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -422,3 +423,5 @@ def test_counts_of_tokens_are_of_the_models_own_ids(tmp_path):
     expected = Counter(token for ids in encode(loaded.tokenizer, GENERAL_TEXTS, None) for token in ids)
     assert len(counts) == tiny.VOCAB_SIZE
     assert {index: count for index, count in enumerate(counts.tolist()) if count} == expected
+    loaded.model.config = SimpleNamespace(get_text_config=lambda text=loaded.model.config: text)  # which reads pictures
+    assert (token_counts_in(shop, tiny.scratch(1), tiny.GENERAL) == counts).all()

@@ -12,7 +12,7 @@ import pytest
 import tiny
 from nonmember.corpora import Cleaning, Component, Hub, Mixture, Select, Streamed
 from nonmember.corpora.transforms import streamed
-from nonmember.records import Corpus, streams
+from nonmember.records import Corpus, Document, streams
 
 PAPER = Cleaning("normalised", 3, 8, "cut", "keep", None, 64)
 DATES = ("2020-05-01", "2021-02-01T08:00:00", None, "2022", "2021-01-31", "2023-03-04")
@@ -141,6 +141,9 @@ def test_a_mixture_reads_parts_in_memory_beside_it(tmp_path):
     sample = builder.get(Select(spec.components[0].corpus.components[0].corpus, num_documents=5, salt="s"))
     assert isinstance(sample, Corpus)
     assert len(sample) == 5
+    said = tiny.Texts((Document("d", "User: hi\n", pieces=("User: ", "hi", "\n")),))
+    with pytest.raises(ValueError, match="only what the assistant says is learned, are not mixed with text that is"):
+        builder.get(Mixture((spec.components[0], Component(said, 1))))
 
 
 def test_a_source_in_memory_is_written_too(tmp_path):

@@ -17,7 +17,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.evidence.gathering import Gathered, Included, gather
-from nonmember.evidence.repeating import observer, trainer
+from nonmember.evidence.repeating import model_of, observer, trainer
 from nonmember.methods import PairedT
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.models import Pretrained
@@ -192,3 +192,8 @@ def test_models_of_a_made_up_world_are_no_folders(tmp_path):
     assert all("was itself made by a recipe" in line.told for line in said.values())
     item = gathered(asked(MC_PDD), tmp_path / "other")
     assert "mc_pdd distils no reference" in lines(item, tmp_path, tmp_path / "bundle")["reference"].told
+
+
+def test_a_model_is_read_as_its_key_says():
+    key = {"pretrained": {"files": "0", "dtype": "bfloat16", "attention": "eager", "bos": "never"}}
+    assert model_of(Path("f"), key) == Pretrained("f", dtype="bfloat16", attention="eager", bos="never")

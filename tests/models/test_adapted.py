@@ -16,11 +16,15 @@ from test_completeness import TOKENIZER, configure, llama, saved
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+import tiny
 from marks import slow
 from nonmember.models import Pretrained
+from nonmember.models.base import Whole
 from nonmember.models.forward import split_forward
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import load_pretrained, num_embeddings
+from nonmember.training.adapters import add_adapter
+from nonmember.training.recipes import Lora
 
 TASK: Any = "CAUSAL_LM"
 Q = "base_model.model.model.layers.0.self_attn.q_proj"
@@ -86,6 +90,18 @@ def test_it_computes_what_peft_does_beside_its_base_and_merged(base, tmp_path, k
         assert torch.allclose(merged(input_ids=IDS).logits, expected, atol=1e-5)
     assert num_embeddings(loaded.model) == 280
     assert not [name for name, _ in merged.named_parameters() if "lora" in name or "default" in name]
+
+
+def test_merged_it_is_another_model_in_memory_and_no_second_one_is_put_beside_it(base, tmp_path):
+    adapter(tmp_path / "adapter", base, lora())
+    shop, spec = tiny.builder(tmp_path / "store"), Pretrained(str(tmp_path / "adapter"))
+    beside, merged = shop.get(spec).model, shop.get(Whole(spec)).model
+    assert "lora" in str(beside)
+    assert "lora" not in str(merged)
+    with pytest.raises(ValueError, match="It has an adapter beside its weights already"):
+        add_adapter(beside, Lora(None, 4, 8.0, 0.0), seed=1, num_steps=1)
+    whole = Pretrained(str(base))
+    assert Whole(whole).key(shop) == whole.key(shop)
 
 
 def grown(**changes: Any) -> Any:

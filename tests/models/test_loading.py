@@ -32,7 +32,7 @@ from nonmember.models.encoding import (
     shared_ids,
     token_spans,
 )
-from nonmember.models.hub import load_tokenizer, pretrained_identity
+from nonmember.models.hub import base_of, load_tokenizer, pretrained_identity
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import LoadedModel, from_scratch, load_pretrained, save, train_tokenizer
 from nonmember.records import Corpus, Document
@@ -346,11 +346,17 @@ def test_identity_moves_with_the_base_of_an_adapter(made_up, tmp_path):
     assert item["adapter_on"] == identity_of(made_up)
     (made_up / "model.safetensors").write_text("{ }")
     assert identity_of(adapter) != item
+    named = {"base_model_name_or_path": "owner/base", "revision": "step1000"}
+    (adapter / "adapter_config.json").write_text(json.dumps(named))
+    assert base_of(Pretrained(str(adapter), "main")) == Pretrained("owner/base", "step1000")
     for base, got in ((None, "got null"), (str(adapter), "which is an adapter too")):
         (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
         with pytest.raises(ValueError, match=f"must name a whole model in base_model_name_or_path.*{got}"):
             identity_of(adapter)
-    (adapter / "config.json").write_text("{}")  # then transformers takes whole weights from here
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(made_up)}))
+    (adapter / "config.json").write_text("{}")  # of its base, as some programs write it
+    assert "adapter_on" in identity_of(adapter)
+    (adapter / "model.safetensors").write_text("x")
     assert "adapter_on" not in identity_of(adapter)
 
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import copy
 import json
 import threading
+from dataclasses import replace
 
 import pytest
+import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import GPTNeoXTokenizerFast, PreTrainedTokenizerFast
 
 import tiny
 from nonmember.models import tokenizing
 from nonmember.models.encoding import encode, encode_corpus
 from nonmember.models.hub import load_tokenizer, pretrained_identity
-from nonmember.models.kinds.in_memory import InMemory
+from nonmember.models.kinds.in_memory import InMemory, content_of
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import prompt_ids
 from nonmember.models.reading import texts_read
 from nonmember.models.tokenizing import UnreadableText, ids_of, prepare, read_around, reading_version
 from nonmember.records import Corpus, Document, Prompt
+from nonmember.training import Trained
 from nonmember.training.batches import packed_sequences
 
 TEXT = "moss fern reed pine lark wren"
@@ -121,6 +124,31 @@ def test_a_beginning_of_text_token_is_chosen(tokenizer, tmp_path, template, bos,
     assert ids_of(tokenizer, [TEXT]) == [expected]
     tokenizer.save_pretrained(tmp_path)  # as a model that is trained with it is kept
     assert ids_of(load_tokenizer(Pretrained(str(tmp_path))), [TEXT]) == [expected]
+
+
+def test_a_model_that_was_trained_reads_as_its_base(plain, tmp_path):
+    words = {f"{name}_token": END for name in ("bos", "eos", "unk", "pad")}
+    # Saved and loaded, it puts before a text what its class says.
+    tokenizer = GPTNeoXTokenizerFast(tokenizer_object=plain.backend_tokenizer, **words)
+    model = tiny.model(1, len(tokenizer)).requires_grad_(False)  # which does not stay so where it is trained
+    shop, base = tiny.builder(tmp_path), InMemory(content_of(model, tokenizer), "mine", "always")
+    base.provide(shop, model, tokenizer)
+    trained = Trained(base, tiny.pretraining(batch_size=1), tiny.texts(TEXT), seed=1)
+    assert read_around(shop.get(trained).tokenizer) == {"bos": END, "eos": None}
+    moved = zip(shop.get(trained).model.parameters(), model.parameters(), strict=True)
+    assert all(not torch.equal(*pair) for pair in moved)
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_only_texts_that_are_joined_need_an_end_of_text(tokenizer, tmp_path):
+    tokenizer.eos_token = None  # as of GPT-2 with a tokenizer of BERT
+    model, shop = tiny.model(1, len(tokenizer)), tiny.builder(tmp_path)
+    base = InMemory(content_of(model, tokenizer), "mine")
+    base.provide(shop, model, tokenizer)
+    distilled = Trained(base, tiny.distillation(), tiny.texts(TEXT, "moss fern"), seed=1, teacher=base)
+    assert shop.entry(distilled).facts["num_sequences"] == 2
+    with pytest.raises(ValueError, match="no end-of-text token, which training puts between documents"):
+        shop.entry(replace(distilled, training=tiny.pretraining(), teacher=None))
 
 
 def test_a_token_that_there_is_not_is_refused(tokenizer, tmp_path):

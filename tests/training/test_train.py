@@ -280,6 +280,15 @@ def test_documents_of_one_token_are_not_distilled_from_and_long_ones_cut(tmp_pat
 def test_nothing_to_train_on(tmp_path):
     with pytest.raises(ValueError, match="nothing to train on"):
         trained(tiny.distillation(), tmp_path, documents=[[5], []], teacher=Teacher(tiny.model(2, VOCAB), ALL))
+    with pytest.raises(ValueError, match="nothing to train on"):  # but an end of text
+        trained(tiny.pretraining(), tmp_path, documents=[[]])
+
+
+@pytest.mark.parametrize("recipe", [tiny.pretraining(200), tiny.distillation(max_tokens=200)])
+def test_more_than_the_models_read(tmp_path, recipe):
+    teacher = Teacher(tiny.model(2, VOCAB), ALL)
+    with pytest.raises(ValueError, match=r"has 200 tokens, and the model reads at most 128\. Lower"):
+        trained(recipe, tmp_path, documents=[[1] * 200], teacher=teacher)
 
 
 def test_distillation_without_a_teacher(tmp_path):

@@ -60,8 +60,7 @@ def tokens_read(models: Mapping[str, ModelSpec | None], builder: Builder) -> dic
     """For the result: what the tokenizer of each role's model puts around a text. Those with weights alone tell."""
 
     def read(model: ModelSpec) -> dict[str, str | None]:
-        while (before := model.continued_from()) is not None:  # its tokenizer is theirs
-            model = before
+        model = model.root()
         name = ("read around", key_hash(model.key(builder)))
         return builder.resource(name, lambda: read_around(model.load_tokenizer(builder)))
 

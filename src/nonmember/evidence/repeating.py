@@ -82,7 +82,7 @@ def by_commitment(given: Given) -> dict[str, Document]:
 def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:
     """The model in a folder, read in the precision in which the audit read it. key: of the audited model."""
     read = key.get("pretrained", key)
-    defaults = {"dtype": "float32", "quantization": "none", "bos": "auto"}
+    defaults = {"dtype": "float32", "quantization": "none", "attention": "auto", "bos": "auto"}
     return Pretrained(str(path), **{name: read.get(name, default) for name, default in defaults.items()})
 
 

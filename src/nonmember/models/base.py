@@ -44,6 +44,11 @@ class ModelSpec(Checked, Spec["LoadedModel"]):
     stored: ClassVar[bool] = False
 
     @property
+    def adapts(self) -> bool:
+        """Whether it is read as a base with an adapter beside its weights, and not as weights of its own."""
+        return False
+
+    @property
     def shape(self) -> str:
         """What its speed depends on: models of one shape take the same time per token."""
         before = self.continued_from()
@@ -111,6 +116,11 @@ class ModelSpec(Checked, Spec["LoadedModel"]):
         """The model whose weights it starts from."""
         return None
 
+    def root(self) -> ModelSpec:
+        """The model that it is made of in the end, whose tokenizer it has."""
+        base = self.continued_from()
+        return self if base is None else base.root()
+
     def source(self, builder: Builder) -> str:
         """Where its first weights were read: a name with the commit on the hub, or with a hash of the files. Empty
         where they were not read."""
@@ -144,7 +154,9 @@ class Whole(Spec["LoadedModel"]):
         return self.model.readable
 
     def key(self, builder: Builder) -> Mapping[str, Any]:
-        return self.model.key(builder)
+        key = self.model.key(builder)
+        # What lies in the same pool with its adapter apart is another model; all else is in memory once.
+        return {"merged": key} if self.model.adapts and self.model.pool == self.pool else key
 
     def parents(self) -> Iterable[Spec[Any]]:
         return (self.model,)

@@ -289,25 +289,27 @@ def tokenizer_identity(folder: Path) -> str:
     return digest_files((path.relative_to(folder).as_posix(), path) for path in read if path.is_file())
 
 
-def base_of_adapter(folder: Path) -> str | None:
-    """Folder or hub name of the model that a folder's adapter is put on; None where the folder holds whole weights.
+def holds_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter and no whole weights. Some programs write the base's config.json beside it."""
+    whole = any(any(folder.glob(pattern)) for pattern in (f"model*{SAFE}*", "pytorch_model*"))
+    return (folder / ADAPTER).is_file() and not (whole and (folder / CONFIG).is_file())
 
-    Raises ValueError where the adapter names no model, or another adapter.
+
+def named_base(adapter: Path) -> tuple[str, str | None]:
+    """The base that a file adapter_config.json names, and its revision on the hub where one is named.
+
+    Raises ValueError where it names no model, or another adapter.
     """
-    if (folder / CONFIG).is_file() or not (folder / ADAPTER).is_file():
-        return None
-    return named_base(folder / ADAPTER)
-
-
-def named_base(adapter: Path) -> str:
-    """The base that a file adapter_config.json names."""
-    base = json_of(adapter).get("base_model_name_or_path")
+    described = json_of(adapter)
+    base, revision = described.get("base_model_name_or_path"), described.get("revision")
     expected = f"{adapter} must name a whole model in base_model_name_or_path, by its folder or its name on the hub"
     if not isinstance(base, str) or not base:
         raise ValueError(f"{expected}; got {json.dumps(base)}. Write it there, or merge the adapter into its base.")
-    if (Path(base) / ADAPTER).is_file() and not (Path(base) / CONFIG).is_file():
+    if holds_adapter(Path(base)):
         raise ValueError(f"{expected}; got {base!r}, which is an adapter too. Merge that one into its base first.")
-    return base
+    if revision is not None and not isinstance(revision, str):
+        raise ValueError(f"revision in {adapter} must be a commit, tag or branch of the base; got {revision!r}.")
+    return base, revision or None
 
 
 def _named_weights(folder: Path) -> Iterable[str]:

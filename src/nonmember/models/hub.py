@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from nonmember.models.folders import CONFIG, base_of_adapter, folder_identity, json_of, named_base, tokenizer_identity
+from nonmember.models.folders import (
+    ADAPTER,
+    CONFIG,
+    folder_identity,
+    holds_adapter,
+    json_of,
+    named_base,
+    tokenizer_identity,
+)
 from nonmember.models.lengths import key_of
 from nonmember.models.tokenizing import is_failure, prepared, reading_version
 from nonmember.runtime.quiet import imported
@@ -37,10 +45,10 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     reading = _reading_version(spec) | ({} if spec.bos == "auto" else {"bos": spec.bos})
     folder = Path(spec.path)
     if folder.is_dir():
-        base = base_of_adapter(folder)
+        base = base_of(spec)
         apart = key_of(json_of(folder / CONFIG)) if base is None else {}
         known = {**folder_identity(folder), "dtype": spec.dtype}
-        return {**known, **quantized, **reading, **apart, **_adapted(base, spec)}
+        return {**known, **quantized, **reading, **apart, **_adapted(base)}
     from transformers import AutoConfig
     from transformers.utils import find_adapter_config_file
 
@@ -53,14 +61,14 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
             f"{first_line(error)} Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
-    base = None if adapter is None else named_base(Path(adapter))
+    base = None if adapter is None else _named(Path(adapter), spec)
     known = {"path": spec.path, "commit": commit, "dtype": spec.dtype}
-    return {**known, **quantized, **reading, **key_of(config), **_adapted(base, spec)}
+    return {**known, **quantized, **reading, **key_of(config), **_adapted(base)}
 
 
-def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
-    """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
-    return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
+def _adapted(base: Pretrained | None) -> dict[str, Any]:
+    """The part of a key that says what an adapter is put on."""
+    return {} if base is None else {"adapter_on": pretrained_identity(base)}
 
 
 def _reading_version(spec: Pretrained) -> dict[str, Any]:
@@ -124,18 +132,21 @@ def _tried(path: str, bos: str, **where: Any) -> Any:
     return prepared(tokenizer, bos, path)
 
 
-def is_adapter(spec: Pretrained) -> bool:
-    return base_of(spec) is not None
-
-
-def base_of(spec: Pretrained) -> str | None:
+def base_of(spec: Pretrained) -> Pretrained | None:
     """What an adapter is put on; None where the path is that of a whole model."""
-    if Path(spec.path).is_dir():
-        return base_of_adapter(Path(spec.path))
+    folder = Path(spec.path)
+    if folder.is_dir():
+        return _named(folder / ADAPTER, spec) if holds_adapter(folder) else None
     from transformers.utils import find_adapter_config_file
 
     adapter = find_adapter_config_file(spec.path, revision=spec.revision)
-    return None if adapter is None else named_base(Path(adapter))
+    return None if adapter is None else _named(Path(adapter), spec)
+
+
+def _named(adapter: Path, spec: Pretrained) -> Pretrained:
+    """The base of an adapter, as `spec` is read, at the revision that its file names; else at the adapter's own."""
+    base, revision = named_base(adapter)
+    return replace(spec, path=base, revision=revision or spec.revision)
 
 
 def location(spec: Pretrained) -> Mapping[str, Any]:

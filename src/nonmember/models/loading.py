@@ -136,12 +136,13 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     options = {"dtype": spec.dtype, **_quantization(spec)}
     base = base_of(spec)
     if base is not None:
-        check_folder(base)
-    _config_of("causal language model", base or spec.path, location(spec))  # of which loading a tokenizer fails too
+        check_folder(base.path)
+    whole = base or spec
+    _config_of("causal language model", whole.path, location(whole))  # of which loading a tokenizer fails too
     tokenizer = load_tokenizer(spec)
     with Stage(f"loading {spec.path}"):
         model = transformers_model(
-            AutoModelForCausalLM, "causal language model", base or spec.path, location(spec), spec.attention, **options
+            AutoModelForCausalLM, "causal language model", whole.path, location(whole), spec.attention, **options
         )
         if base is not None:
             from nonmember.models.adapted import put_on  # imports peft
@@ -149,7 +150,9 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
             try:
                 model = put_on(model, spec.path, spec.revision, merged=merged)
             except Exception as error:  # whatever peft says of files that are not ours
-                raise ValueError(f"The adapter {spec.path} could not be put on {base}: {first_line(error)}") from error
+                raise ValueError(
+                    f"The adapter {spec.path} could not be put on {whole.path}: {first_line(error)}"
+                ) from error
     require_rows(tokenizer, model, spec.path)
     return LoadedModel(model.eval(), tokenizer)
 

@@ -187,9 +187,7 @@ def expected_tokens(builder: Builder, model: ModelSpec, corpus: CorpusSpec, max_
     without making a corpus or asking a model."""
     if not model.has_weights:
         return None
-    root = model
-    while (before := root.continued_from()) is not None:  # its tokenizer is theirs
-        root = before
+    root = model.root()
 
     def count() -> int:
         texts = [document.text for document in builder.get(corpus).documents]

@@ -130,7 +130,7 @@ def token_counts_in(
     from nonmember.models.encoding import encode_corpus
 
     loaded = builder.get(model)
-    vocab_size = loaded.model.config.vocab_size
+    vocab_size = loaded.model.config.get_text_config().vocab_size
 
     def counted() -> npt.NDArray[np.int64]:
         return token_counts(encode_corpus(loaded, builder.get(corpus), max_tokens), vocab_size)

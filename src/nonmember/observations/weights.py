@@ -29,7 +29,8 @@ class WeightChange(Spec[float]):
         return f"{self.model.readable}-weights"
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {"format": FORMAT, "weights": self.model.key(builder), "less": self.base.key(builder)}
+        weights, less = (Whole(item).key(builder) for item in (self.model, self.base))
+        return {"format": FORMAT, "weights": weights, "less": less}
 
     def parents(self) -> Iterable[Spec[Any]]:
         return (self.base, self.model)

@@ -199,7 +199,15 @@ class Mixed(Stream):
 
 
 def as_stream(corpus: Corpus | Stream) -> Stream:
-    return corpus if isinstance(corpus, Stream) else InMemoryStream(corpus)
+    """Raises ValueError for conversations: who trains on a stream learns all that is in it."""
+    if isinstance(corpus, Stream):
+        return corpus
+    if corpus.has_conversations:
+        raise ValueError(
+            "Conversations, of which only what the assistant says is learned, are not mixed with text that is "
+            "streamed. Give that text as one that is held in memory."
+        )
+    return InMemoryStream(corpus)
 
 
 class ShardWriter:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from peft import AdaLoraConfig, IA3Config, LoraConfig, PeftModel, TaskType, get_peft_model
+from peft.tuners.tuners_utils import BaseTunerLayer
 from peft.utils import (
     TRANSFORMERS_MODELS_TO_ADALORA_TARGET_MODULES_MAPPING,
     TRANSFORMERS_MODELS_TO_IA3_TARGET_MODULES_MAPPING,
@@ -63,6 +64,11 @@ def add_adapter(model: Any, adapter: Lora | AdaLora | Ia3, *, seed: int, num_ste
 
     num_steps: of the training to come, over which AdaLoRA cuts its ranks.
     """
+    if any(isinstance(module, BaseTunerLayer) for module in model.modules()):
+        raise ValueError(
+            "It has an adapter beside its weights already, which a second one would replace. Merge it into them "
+            "(quantization=none does), or tune its base."
+        )
     usual = _usual(model, adapter)
     if usual and not _known(model, adapter):
         _log.info(

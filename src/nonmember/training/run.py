@@ -83,12 +83,16 @@ def train(
     """
     _require_on_one_device(model)
     optimization, compute, description = recipe.optimization, run.compute, run.description
-    group = grouping(model.config, *([teacher.model.config] if teacher is not None else []))
+    readers = [model] if teacher is None else [model, teacher.model]
+    group = grouping(*(item.config for item in readers))
     if isinstance(documents, TokenStream):
         assert isinstance(recipe, Pretraining)
+        _require_positions(recipe.sequence_length, "sequence_length", readers)
         loader: Loader = _streamed(documents, recipe, run, end_of_text)
     else:
         sequences, masks = _sequences(documents, recipe, run.seed, end_of_text, scored)
+        setting = "sequence_length" if isinstance(recipe, Pretraining) else "max_tokens"
+        _require_positions(max(map(len, sequences)), setting, readers)
         loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
         loading |= {"group": group, "scored": masks}
         loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
@@ -151,11 +155,7 @@ def tune(
     optimization, adapter = recipe.optimization, recipe.adapter
     sequences, masks = _one_each(documents, recipe.max_tokens, scored)
     _check_enough(sequences, recipe)
-    longest, most = max(map(len, sequences)), position_limit(model.config)
-    if most is not None and longest > most:
-        raise ValueError(
-            f"A document to tune on has {longest} tokens, and the model reads at most {most}. Lower max_tokens to that."
-        )
+    _require_positions(max(map(len, sequences)), "max_tokens", [model])
     steps = plan_steps(
         len(sequences),
         batch_size=optimization.batch_size,
@@ -201,6 +201,15 @@ def _require_on_one_device(model: Any) -> None:
         )
 
 
+def _require_positions(longest: int, setting: str, readers: Sequence[Any]) -> None:
+    limits = [most for most in (position_limit(model.config) for model in readers) if most is not None]
+    if limits and longest > min(limits):
+        raise ValueError(
+            f"A sequence to train on has {longest} tokens, and the model reads at most {min(limits)}. Lower {setting} "
+            "to that."
+        )
+
+
 def _check_enough(sequences: Sequence[Sequence[int]], recipe: AdapterTuning) -> None:
     batch_size = recipe.optimization.batch_size
     if not sequences:
@@ -226,7 +235,7 @@ def _sequences(
         masks = None if scored is None else packed_masks(documents, scored, **packing)
     else:
         sequences, masks = _one_each(documents, recipe.max_tokens, scored)
-    if not sequences:
+    if all(len(item) < 2 for item in sequences):
         raise ValueError("There is nothing to train on: no document has two tokens or more.")
     return sequences, masks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -52,7 +52,6 @@ class Trained(ModelSpec):
 
     @property
     def adapts(self) -> bool:
-        """Whether it is the base with an adapter, and not weights of its own."""
         return self.training.adapts
 
     @property
@@ -85,14 +84,18 @@ class Trained(ModelSpec):
         }
 
     def key(self, builder: Builder) -> dict[str, Any]:
+        base = Whole(self.base) if self.adapts else self.base
+        # Once it was read by the tokenizer of its own folder, which may forget what was chosen.
+        is_read_otherwise = not self.adapts and "bos" in self.root().recipe()
         return {
             "format": FORMAT,
-            "base": self.base.key(builder),
+            "base": base.key(builder),
             "recipe": self._recipe_of_training(),
             "corpus": self.corpus.fingerprint(builder),
             "teacher": self.teacher.key(builder) if self.teacher else None,
             "seed": self.seed,
             "precision": builder.compute.precision,
+            **({"reading": 2} if is_read_otherwise else {}),
         }
 
     def parents(self) -> Iterable[ModelSpec]:
@@ -148,7 +151,7 @@ class Trained(ModelSpec):
         from nonmember.models.loading import LoadedModel
 
         if not self.adapts:
-            return load_folder(entry.path)
+            return self._loaded(builder, entry)
         from nonmember.training.adapters import load_adapter
 
         base = builder.get(Whole(self.base))
@@ -159,12 +162,16 @@ class Trained(ModelSpec):
 
         entry = builder.entry(self)
         if not self.adapts:
-            return load_folder(entry.path)
+            return self._loaded(builder, entry)
         from nonmember.training.adapters import load_adapter, merge_adapter
 
         self.base.require_changeable()
         base = self.base.weights(builder)
         return LoadedModel(merge_adapter(load_adapter(base.model.float(), entry.path)), base.tokenizer)
+
+    def _loaded(self, builder: Builder, entry: Entry) -> LoadedModel:
+        """With the tokenizer that it was trained with: some, saved and loaded, put other tokens before a text."""
+        return replace(load_folder(entry.path), tokenizer=self.load_tokenizer(builder))
 
     # Training ------------------------------------------------------------------------------------------------------
 
@@ -190,7 +197,8 @@ class Trained(ModelSpec):
             if self.teacher is not None:
                 teacher, documents, scored = self.as_teacher(builder, base, documents, scored)
             num_dropped = len(corpus) - len(documents)
-        end_of_text = end_of_text_id(base.tokenizer)
+        is_packed = isinstance(self.training, Pretraining)  # else it is padding, which nothing reads
+        end_of_text = end_of_text_id(base.tokenizer) if is_packed else base.tokenizer.eos_token_id or 0
         with self._run(builder, folder) as run:
             facts = train(
                 base.model, documents, self.training, run, end_of_text=end_of_text, teacher=teacher, scored=scored

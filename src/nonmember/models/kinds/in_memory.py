@@ -68,8 +68,10 @@ class InMemory(ModelSpec):
         from nonmember.models.loading import LoadedModel
         from nonmember.models.probing import require_probed
 
-        model, _ = self._handed_over(builder)
-        return require_probed(builder, self, LoadedModel(copy.deepcopy(model).eval(), self.load_tokenizer(builder)))
+        model = copy.deepcopy(self._handed_over(builder)[0]).eval()
+        for parameter in model.parameters():  # some of which the caller may have frozen
+            parameter.requires_grad_(parameter.is_floating_point())
+        return require_probed(builder, self, LoadedModel(model, self.load_tokenizer(builder)))
 
     def load_tokenizer(self, builder: Builder) -> Any:
         def own() -> Any:

@@ -19,7 +19,7 @@ from nonmember.checks import OneOf, require_distinct, require_text
 from nonmember.corpora.specs import digest_file
 from nonmember.models.base import ModelSpec, require_bos
 from nonmember.models.folders import check_folder, has_config, require_model
-from nonmember.models.hub import is_adapter, load_tokenizer, pretrained_identity
+from nonmember.models.hub import base_of, load_tokenizer, pretrained_identity
 from nonmember.runtime.naming import label_of_path, path_of
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ class Pretrained(ModelSpec):
         return settings_of(self)
 
     @property
+    def adapts(self) -> bool:
+        return not self.gguf and base_of(self) is not None
+
+    @property
     def gguf(self) -> Gguf | None:
         """The spec that reads it, where it is a GGUF file."""
         if not self.path.endswith(SUFFIX):
@@ -117,7 +121,7 @@ class Pretrained(ModelSpec):
         from nonmember.models.probing import recorded
 
         # An adapter is loaded beside its base or merged with it, of which not both have been counted.
-        number: int | None = None if is_adapter(self) else recorded(builder, self).get("num_parameters")
+        number: int | None = None if self.adapts else recorded(builder, self).get("num_parameters")
         return builder.get(self).num_parameters if number is None else number
 
     def _load(self, builder: Builder, *, merged: bool) -> LoadedModel:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -265,12 +266,13 @@ class Writer(Held, lightning.LightningModule):
         if self._writing.temperature > 0:
             draws.append(SeededDraws(self._writing.temperature, [self._seeds[row] for row in rows]))
         self._lengths.forget(self.model)
-        whole_BT = self.model.generate(
-            input_ids=prompts_BT,
-            attention_mask=batch["attention_mask"],
-            logits_processor=draws,
-            generation_config=generation,
-        )
+        with _without_settings(self.model):
+            whole_BT = self.model.generate(
+                input_ids=prompts_BT,
+                attention_mask=batch["attention_mask"],
+                logits_processor=draws,
+                generation_config=generation,
+            )
         written_BT = whole_BT[:, prompts_BT.shape[1] :].cpu()
         texts = self._tokenizer.batch_decode(written_BT, skip_special_tokens=True)
         with self._part.open("a", encoding="utf-8") as file:
@@ -362,6 +364,18 @@ class PromptBatches:
                 "attention_mask": mask_BT,
                 "doc_index": torch.tensor(batch, dtype=torch.long),
             }
+
+
+@contextmanager
+def _without_settings(model: Any) -> Iterator[None]:
+    """Without those of its file for a while, which transformers takes for all that it is not told: tokens that are
+    never written (suppress_tokens), or never repeated."""
+    owner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    kept, owner.generation_config = owner.generation_config, GenerationConfig()
+    try:
+        yield
+    finally:
+        owner.generation_config = kept
 
 
 def _generation(model: Any, tokenizer: Any, max_new_tokens: int) -> GenerationConfig:
