@@ -337,6 +337,15 @@ def test_a_significant_delta_that_decides_nothing(moved, bounds, says):
     assert says in " ".join(outcome.warnings)
 
 
+def test_what_the_target_knows_is_said_of_a_set_that_is_not_cleared_anyway():
+    outcome = judged(
+        documents(rho=20, **{"loss/target": 0.15}), replace(PRISM, gates=replace(GATES, max_target_gain=0.1))
+    )
+    assert (outcome.verdict, outcome.p_value > 0.05) == ("inconclusive", True)
+    assert outcome.warnings[0].startswith(Prism.passed_on[-1])
+    assert "difference_in_differences" in outcome.warnings[0]
+
+
 def test_health_that_was_not_measured_is_no_verdict_of_non_membership():
     cleared = judged(documents(), replace(PRISM, gates=None))
     assert cleared.verdict == "evidence_of_non_membership"

@@ -57,8 +57,9 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
             decision = "invalid"
         elif failed and decision == NON_MEMBERSHIP:
             decision = "inconclusive"
-        if p < audit.alpha and decision != "invalid":
-            expected |= {name for name, bound in OF_CLEARANCE.items() if settings["gates"].get(bound) is not None}
+        if decision != "invalid":
+            asked = OF_CLEARANCE if p < audit.alpha else {"target_gain": OF_CLEARANCE["target_gain"]}
+            expected |= {name for name, bound in asked.items() if settings["gates"].get(bound) is not None}
         _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
         _check_power(audit, report)
     return Conclusion(decision, stated_gates=taken)

@@ -52,6 +52,12 @@ RANKS_ARE_NOISE = (
     "reference nearer to the target."
 )
 
+TARGET_GAINS = (
+    "What the target gains on the reference in cross-entropy on the suspect set, less the same on the third text (a "
+    "reading of the set leaves such a gain, for which difference_in_differences tests; so does other text of its kind, "
+    "where the reference has read none: then take a sibling as the reference, or give world.general.path=FILE)"
+)
+
 
 class Power(TypedDict):
     """Whether the test could have cleared the set: whether reference and target rank texts alike at all, and whether
@@ -79,8 +85,8 @@ class PrismGates(HealthBounds):
     max_rank_correlation: of the reference's scores with the target's; above it they are the same model.
     max_reference_gain: how much more likely than the target, in nats per token, the reference may find the suspect set,
     less the same difference on the third text; a reference above it knows the set, or was swapped with the target.
-    max_target_gain: the other way round; a target above it has left the set its trace, and a significant Delta decides
-    nothing, as it may only say that distillation left more. None: not looked at.
+    max_target_gain: the other way round; above it reading has left the target its trace, and a significant Delta
+    decides nothing, as it may only say that distillation left more. None: not looked at.
     min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
     score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides
     nothing.   min_third_delta: of Delta on the third text; where it lies below, the distilled reference has learnt what
@@ -153,16 +159,13 @@ class PrismGates(HealthBounds):
         )
         return [below("reference_gain", _reference_gain(suspect, third), self.max_reference_gain, what)]
 
-    def of_clearance(self, delta: float, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
-        """Of a significant Delta: is it large enough, and does the target know the set no better than other text?"""
-        findings = [above("delta", delta, self.min_delta, "Delta")]
+    def of_clearance(self, delta: float | None, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
+        """Of a set that may be cleared. delta: where it is significant, and then it must be large enough; and the
+        target may not know the set better than other text, as it would after reading it."""
+        findings = [] if delta is None else [above("delta", delta, self.min_delta, "Delta")]
         if self.max_target_gain is not None:
-            what = (
-                "What the target gains on the reference in cross-entropy on the suspect set, less the same on the "
-                "third text (a reading of the set leaves such a gain; so does other text of its kind, where the "
-                "reference has read none: then take a sibling as the reference, or give world.general.path=FILE)"
-            )
-            findings.append(below("target_gain", -_reference_gain(suspect, third), self.max_target_gain, what))
+            gain = -_reference_gain(suspect, third)
+            findings.append(below("target_gain", gain, self.max_target_gain, TARGET_GAINS))
         return findings
 
     def of_scores(self, suspect: ScoredDocuments, roles: Sequence[str], metric: RankMetric) -> list[Finding]:

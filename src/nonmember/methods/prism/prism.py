@@ -30,7 +30,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.gates import Finding, as_details, failures
-from nonmember.methods.prism.gates import NO_POWER, Power, PrismGates
+from nonmember.methods.prism.gates import NO_POWER, TARGET_GAINS, Power, PrismGates
 from nonmember.methods.prism.ladder import Ladder, search, step_groups, with_rate
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
@@ -137,7 +137,7 @@ class Prism(Method):
     requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
     )
-    passed_on = (NO_POWER, NEAR)
+    passed_on = (NO_POWER, NEAR, TARGET_GAINS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -254,8 +254,9 @@ class Prism(Method):
         findings, power = self._findings(self.gates, documents), self.gates.of_power(documents, self.rank_metric)
         if failed := failures(findings):
             verdict = "invalid"
-        elif verdict == "evidence_of_non_membership":
-            findings += self.gates.of_clearance(difference.statistic, documents[SUSPECT], documents[THIRD])
+        elif verdict != "invalid":
+            delta = difference.statistic if verdict == "evidence_of_non_membership" else None
+            findings += self.gates.of_clearance(delta, documents[SUSPECT], documents[THIRD])
             if failed := failures(findings):
                 verdict = "inconclusive"
         gates = as_details(findings)
