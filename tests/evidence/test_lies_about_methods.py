@@ -36,6 +36,11 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("reference_gain")),
         "reference_gain is missing, though the question has its bound",
     ),
+    "canaries by a score of texts together": (
+        "canaries",
+        edited(RESULT, put("question", "settings", "score", "kind", "Lira")),
+        "Lira depends on the texts that are scored together",
+    ),
     "a gate left out that would not let it be cleared": (
         "knowing",
         together(

@@ -15,10 +15,15 @@ from nonmember_verify.resampling import OWN_RESAMPLES, check_p, generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 ROUNDING = 1e-12
+OF_TEXTS_TOGETHER = ("Codec", "Lira", "Recall", "Neighbourhood")  # scores of a text that depend on those beside it
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     """The number of secret variants that score as high as the published one, and how rarely chance gives so few."""
+    score = audit.settings["score"]
+    if score["kind"] in OF_TEXTS_TOGETHER and score.get("filler") is None:  # a filler proposes words by itself
+        why = f"{score['kind']} depends on the texts that are scored together, and private variants are scored apart."
+        report.failed("score", why)
     published, private = (audit.groups[name] for name in ("suspect", "private"))
     others: dict[int, list[float]] = {}
     for unit, value in zip(private.units.tolist(), private.values["target"].tolist(), strict=True):
