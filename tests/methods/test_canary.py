@@ -26,6 +26,7 @@ from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 from nonmember.scores import Codec, Lira, Loss, Neighbourhood, Recall
 from nonmember_verify.canaries import chosen, commitment_of, read_private
+from nonmember_verify.methods.canary import OF_TEXTS_TOGETHER
 
 METHOD = CanaryTest(
     score=Loss(), compare="ranks", num_permutations=199, commitment="ab" * 32, alpha=0.05, max_tokens=64
@@ -87,7 +88,9 @@ def test_what_is_no_canary_is_refused():
         METHOD.check({"suspect": DOCUMENTS, "private": DOCUMENTS})
     with pytest.raises(ValueError, match="compare must be one of"):
         replace(METHOD, compare="signs")
-    for score in (Codec(), Lira(), Neighbourhood(2), Recall(1)):
+    together = (Codec(), Lira(), Neighbourhood(2), Recall(1))
+    assert [type(score).__name__ for score in together] == sorted(OF_TEXTS_TOGETHER)
+    for score in together:
         with pytest.raises(ValueError, match="would not be exchangeable"):
             replace(METHOD, score=score)
 

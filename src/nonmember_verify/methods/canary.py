@@ -15,7 +15,7 @@ from nonmember_verify.resampling import OWN_RESAMPLES, check_p, generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 ROUNDING = 1e-12
-OF_TEXTS_TOGETHER = ("Codec", "Lira", "Recall", "Neighbourhood")  # scores of a text that depend on those beside it
+OF_TEXTS_TOGETHER = ("Codec", "Lira", "Neighbourhood", "Recall")  # scores of a text that depend on those beside it
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
