@@ -48,6 +48,7 @@ PRISM_GATES = PrismGates(
     docstrings=["numpy"],
     near_kl=0.15,
     max_target_gain=9.0,
+    max_gain_of_start=90.0,
     min_third_delta=-0.01,
     min_third_agreement=0.3,
 )

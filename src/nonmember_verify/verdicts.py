@@ -130,12 +130,18 @@ def _hold(
 
 
 def _bounds(audit: Audit) -> Mapping[str, Any]:
-    """Those of the question; of the divergence's fall by where the reference starts, if the question says so."""
-    bounds = audit.settings["gates"]
-    if bounds.get("near_kl") is None:
+    """Those of the question; where it says so, of the divergence's fall and of the target's gain by where the reference
+    starts."""
+    bounds = dict(audit.settings["gates"])
+    near, share = bounds.get("near_kl"), bounds.get("max_gain_of_start")
+    if near is None and share is None:
         return bounds
     start = float(np.mean(audit.groups["suspect"].values["kl/reference"]))
-    return {**bounds, "min_kl_gain": min(bounds["min_kl_gain"], start - bounds["near_kl"])}
+    if near is not None:
+        bounds["min_kl_gain"] = min(bounds["min_kl_gain"], start - near)
+    if share is not None and bounds.get("max_target_gain") is not None:
+        bounds["max_target_gain"] = min(bounds["max_target_gain"], share * start)
+    return bounds
 
 
 def shams_hold(audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool) -> bool:

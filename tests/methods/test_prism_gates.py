@@ -327,6 +327,8 @@ def test_scores_that_hardly_differ_are_invalid():
         ({"loss/target": 0.05}, {}, ""),
         ({"loss/target": 0.15, "third/loss/target": 0.1}, {}, ""),  # a better model everywhere
         ({"loss/target": 0.05, "third/loss/target": -0.1}, {}, "is 0.150, and must be below 0.100"),
+        ({"loss/target": 0.05}, {"max_gain_of_start": 0.1}, "is 0.050, and must be below 0.030"),  # of .3 nats
+        ({"loss/target": 0.05}, {"max_gain_of_start": 0.2}, ""),
     ],
 )
 def test_a_significant_delta_that_decides_nothing(moved, bounds, says):

@@ -21,6 +21,7 @@ LATER_FIELDS: dict[str, Any] = {
     "num_steps": None,
     "near_kl": None,
     "max_target_gain": None,
+    "max_gain_of_start": None,
     "min_third_delta": None,
     "min_third_agreement": None,
     "prompt": "instruction",

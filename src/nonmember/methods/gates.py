@@ -126,7 +126,12 @@ class HealthBounds:
     def _least_kl_gain(self, suspect: ScoredDocuments) -> float:
         if self.near_kl is None:
             return self.min_kl_gain
-        return min(self.min_kl_gain, float(np.mean(suspect.values[f"{KL}/reference"])) - self.near_kl)
+        return min(self.min_kl_gain, start_of(suspect) - self.near_kl)
+
+
+def start_of(suspect: ScoredDocuments) -> float:
+    """The reference's own divergence from the target on the set, nats per token."""
+    return float(np.mean(suspect.values[f"{KL}/reference"]))
 
 
 def health_measurements(

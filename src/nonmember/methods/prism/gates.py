@@ -27,6 +27,7 @@ from nonmember.methods.gates import (
     below,
     change,
     health_measurements,
+    start_of,
 )
 from nonmember.models import ModelSpec
 from nonmember.observations import Scored
@@ -34,7 +35,7 @@ from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.stats.correlation import RankMetric, rank_correlation
 
-OPTIONAL = ("near_kl", "max_target_gain", "min_third_delta", "min_third_agreement")
+OPTIONAL = ("near_kl", "max_target_gain", "max_gain_of_start", "min_third_delta", "min_third_agreement")
 COUNTS = ("num_documents", "min_characters", "max_characters")
 
 NO_POWER = "No power here, because "  # as a warning begins where the test could not have cleared the set
@@ -87,6 +88,8 @@ class PrismGates(HealthBounds):
     less the same difference on the third text; a reference above it knows the set, or was swapped with the target.
     max_target_gain: the other way round; above it reading has left the target its trace, and a significant Delta
     decides nothing, as it may only say that distillation left more. None: not looked at.
+    max_gain_of_start: that gain as a share of the reference's divergence from the target on the set, which says how far
+    training moves it at all: where that is little, a reading leaves little too. None: whatever that is.
     min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
     score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides
     nothing.   min_third_delta: of Delta on the third text; where it lies below, the distilled reference has learnt what
@@ -108,6 +111,7 @@ class PrismGates(HealthBounds):
     max_characters: int
     docstrings: Sequence[str]
     max_target_gain: float | None = field(default=None, kw_only=True)
+    max_gain_of_start: float | None = field(default=None, kw_only=True)
     min_third_delta: float | None = field(default=None, kw_only=True)
     min_third_agreement: float | None = field(default=None, kw_only=True)
 
@@ -164,8 +168,10 @@ class PrismGates(HealthBounds):
         target may not know the set better than other text, as it would after reading it."""
         findings = [] if delta is None else [above("delta", delta, self.min_delta, "Delta")]
         if self.max_target_gain is not None:
-            gain = -_reference_gain(suspect, third)
-            findings.append(below("target_gain", gain, self.max_target_gain, TARGET_GAINS))
+            bound = self.max_target_gain
+            if self.max_gain_of_start is not None:
+                bound = min(bound, self.max_gain_of_start * start_of(suspect))
+            findings.append(below("target_gain", -_reference_gain(suspect, third), bound, TARGET_GAINS))
         return findings
 
     def of_scores(self, suspect: ScoredDocuments, roles: Sequence[str], metric: RankMetric) -> list[Finding]:
