@@ -196,9 +196,8 @@ CONTESTANTS = (
         methods.Prism,
         ("non_membership",),
         PRISM,
-        "measured with a sibling of the target as the reference; its own base has less power, one moved towards it "
-        "clears anything; a reading that leaves the target less than a tenth of a nat a token goes unseen "
-        "(docs/studies/prism_power.md)",
+        "measured with a sibling of the target as the reference; its own base has less power; a reading that "
+        "leaves little beside what the rest of training did may go unseen (docs/studies/prism_power.md)",
         setting="loss",
         variant="score@method.score=loss",
     ),

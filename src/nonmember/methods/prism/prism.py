@@ -51,9 +51,9 @@ UNGATED = (
 )
 
 NEAR = (
-    "The reference started near the target and distillation moved it away: then a single reading may not show. In the "
-    "micro world references as near, distilled from the target, cleared all sets that were read once "
-    "(docs/studies/prism_power.md)."
+    "The reference started near the target and distillation moved it away: then a single reading may not show in "
+    "Delta. In the micro world references as near, distilled from the target, would have cleared all sets that were "
+    "read once without the gate target_gain (docs/studies/prism_power.md)."
 )
 
 CLAIMS: dict[Verdict, str] = {
