@@ -26,6 +26,7 @@ ARENA, DOSE, CALIBRATION, ORDER = (
     "docs/results/order/tables/duplication.csv",
 )
 COUNT = re.compile(r"(\d+)†? of (\d+)(?: \\\[([\d.]+)%, ([\d.]+)%\\\])?")
+ARENA_OUT = "docs/results/arena_out/report.md"
 SIZES = (50, 150, 500)
 DEFAULT = "docs/results/default_score/report.md"
 POWER = "docs/results/prism_power/report.md"
@@ -120,10 +121,12 @@ def collected() -> Iterator[dict[str, Any]]:
             where = f"{CALIBRATION}, {name}: {column}, {reading}"
             yield from cell(method, setting, "non_membership", dose, cleared[reading][column], "calibration", where)
 
-    verdicts = table(ARENA, "Verdicts by what was read", "LLM-DI: read")
-    for reading, text in verdicts["LLM-DI: read"].items():
-        where = f"{ARENA}, Verdicts by what was read: LLM-DI, {reading}"
-        yield from cell("llm_di", "", "membership", READINGS[reading], text, "arena", where)
+    judged = ("llm_di", ARENA, "LLM-DI"), ("sampled_completion", ARENA_OUT, "sampled completion")
+    for method, report, name in judged:
+        verdicts = table(report, "Verdicts by what was read", f"{name}: read")
+        for reading, text in verdicts[f"{name}: read"].items():
+            where = f"{report}, Verdicts by what was read: {name}, {reading}"
+            yield from cell(method, "", "membership", READINGS[reading], text, "arena", where)
     title = "Verdicts by what was read and number of documents"
     sizes = table(ARENA, title, "LLM-DI: read, 50")
     rows = ("llm_di", "membership", "LLM-DI: read"), ("prism", "non_membership", "PRISM: not read")
@@ -151,10 +154,10 @@ def collected() -> Iterator[dict[str, Any]]:
         "score with held-out text": "loss less held-out",
         "score with a reference and held-out text": "loss less reference and held-out",
     }
-    apart = table(ARENA, "Found at 5% false positives", "FSD")
-    for method, name in ranked.items():
-        for reading, text in apart[name].items():
-            where = f"{ARENA}, Found at 5% false positives: {name}, {reading}"
+    sources = {method: (ARENA, name) for method, name in ranked.items()} | {"codec": (ARENA_OUT, "CoDeC")}
+    for method, (report, name) in sources.items():
+        for reading, text in table(report, "Found at 5% false positives", name)[name].items():
+            where = f"{report}, Found at 5% false positives: {name}, {reading}"
             yield from cell(method, "", "ranking", READINGS[reading], text, "arena", where)
     yield from _order()
     title, row = "Cleared, four targets. Micro world", "losses, sibling"
@@ -194,7 +197,7 @@ def made() -> str:
     """What the file holds."""
     sources = {
         path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
-        for path in (ARENA, DOSE, CALIBRATION, ORDER, DEFAULT, POWER, CANARIES)
+        for path in (ARENA, ARENA_OUT, DOSE, CALIBRATION, ORDER, DEFAULT, POWER, CANARIES)
     }
     head = json.dumps({"version": VERSION, "made_from": sources})[:-1]
     cells = ",\n  ".join(json.dumps(one) for one in collected())

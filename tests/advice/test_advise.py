@@ -15,6 +15,7 @@ import pytest
 
 import nonmember as nm
 from nonmember.advice import Situation, advise
+from nonmember.advice.advise import WORTH
 from nonmember.advice.contestants import CONTESTANTS
 from nonmember.advice.measured import FILE, VERSION, all_measured, measured
 from nonmember.advice.situation import about_texts, offered, past_audits
@@ -109,8 +110,9 @@ def test_with_everything_every_method_is_possible():
     assert not found.impossible
     assert set(names(found.concluding)) == {item.name for item in CONTESTANTS if item.says}
     values = [option.value for option in found.concluding]
-    measured_ones = [value for value in values if value is not None]
-    assert values[: len(measured_ones)] == sorted(measured_ones, reverse=True), "what was not measured comes after"
+    good = [value for value in values if value is not None and value > WORTH]
+    assert values[: len(good)] == sorted(good, reverse=True)
+    assert {*values[len(good) : values.index(None) + values.count(None)]} == {None}, "what was not measured comes after"
     without = {item.name for item in found.concluding if not item.measured}
     assert {item.name for item in found.concluding if item.value is None} == without, "what was measured has a value"
 

@@ -15,7 +15,7 @@ from nonmember.records.requirements import ACCESS
 
 OF_A_SIBLING = ("prism",)  # have no power where the target's own base is the reference (docs/methods/prism.md)
 READINGS = 4  # at most, by which methods that find membership are ranked
-WORTH = 0.1  # by how much more one further thing must conclude to be named
+WORTH = 0.1  # power less false verdicts: by how much more one further thing must conclude to be named
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,10 @@ def _difference(cells: Mapping[int, MeasuredPower], says: Says, excludes: int) -
 
 
 def _rank(option: Option) -> tuple[Any, ...]:
-    return (option.value is None, -(option.value or 0.0), *option.cost.in_order())
+    """What has power first, then what was not measured, then what found next to nothing."""
+    value = option.value
+    group = 1 if value is None else 2 * (value <= WORTH)
+    return (group, -(value or 0.0), *option.cost.in_order())
 
 
 def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str, Option]]:

@@ -106,6 +106,7 @@ def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure | None:
         share_axis(axis)
         axis.set(xscale="log", ylabel=f"{AXIS}, read {dose}x", xlabel="tokens of the set trained and read")
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axis.xaxis.set_minor_formatter("")  # else, of little more than a decade, formulas
         legend_below(canvas, axis, columns=2)
 
     alt = (
