@@ -141,9 +141,9 @@ def test_a_mixture_reads_parts_in_memory_beside_it(tmp_path):
     sample = builder.get(Select(spec.components[0].corpus.components[0].corpus, num_documents=5, salt="s"))
     assert isinstance(sample, Corpus)
     assert len(sample) == 5
-    said = tiny.Texts((Document("d", "User: hi\n", pieces=("User: ", "hi", "\n")),))
+    conversation = tiny.Texts((Document("d", "User: hi\n", pieces=("User: ", "hi", "\n")),))
     with pytest.raises(ValueError, match="only what the assistant says is learned, are not mixed with text that is"):
-        builder.get(Mixture((spec.components[0], Component(said, 1))))
+        builder.get(Mixture((spec.components[0], Component(conversation, 1))))
 
 
 def test_a_source_in_memory_is_written_too(tmp_path):

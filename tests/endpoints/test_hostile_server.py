@@ -250,10 +250,10 @@ def test_samples_are_as_many_where_no_seed_is_taken(tmp_path):
         assert len({item.text for item in questions.completions(client, samples)}) == 5
 
 
-def test_that_another_model_answered_is_told(tmp_path):
-    for name, told in {"other-7b": 1, "lab-2026-01-01": 0, "owner/LAB": 0}.items():
+def test_that_another_model_answered_is_warned_of(tmp_path):
+    for name, num_warnings in {"other-7b": 1, "lab-2026-01-01": 0, "owner/LAB": 0}.items():
         asked = Asked(lambda _, name=name: (200, {}, answer(model=name)), tmp_path / name)
-        assert len(asked.client.warnings()) == told
+        assert len(asked.client.warnings()) == num_warnings
 
 
 def test_thoughts_that_only_the_total_counts_are_paid_for():

@@ -124,7 +124,7 @@ class Written(CorpusSpec):
         return Corpus(kept, dict(sorted(dropped.items())))
 
     def _missing(self, answer: Completion) -> str:
-        """Why an answer is no text, empty where it is one: half a rephrasing would be told from a whole original."""
+        """Why an answer is no text, empty where it is one: a truncated rephrasing is no match for a whole original."""
         if answer.outcome != "answered":
             return answer.outcome
         is_cut = answer.finish_reason == "length" and not self.may_be_cut

@@ -368,8 +368,8 @@ class PromptBatches:
 
 @contextmanager
 def _without_settings(model: Any) -> Iterator[None]:
-    """Without those of its file for a while, which transformers takes for all that it is not told: tokens that are
-    never written (suppress_tokens), or never repeated."""
+    """Without the generation settings of the model's file, which transformers falls back on for every setting that is
+    not given: suppress_tokens, no_repeat_ngram_size."""
     owner = model.get_base_model() if hasattr(model, "get_base_model") else model
     kept, owner.generation_config = owner.generation_config, GenerationConfig()
     try:
