@@ -8,8 +8,8 @@ null: p of sets of canaries that a model did not read, 200 under each of the two
 found: ranks and shift of the published variants by kind, length and copies.
 removed: what exact deduplication of lines, near-duplicate removal of documents and a perplexity filter take away.
 
-Then draws docs/studies/canaries.svg. With `--draw` only that. With `--world smollm` a small design on SmolLM2 (the
-work of reading some 300,000 tokens, an estimated half hour to an hour of a core), whose figure is FOLDER/canaries.svg.
+Then draws docs/studies/canaries.svg. With `--draw` only that. With `--world smollm` a smaller design on SmolLM2, whose
+figure is docs/studies/canaries_smollm.svg.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from nonmember.stats import exact_interval
 from nonmember.stats.canaries import rank_sum_cdf, rank_sum_test
 from nonmember.training import Trained
 
-FIGURE = Path(__file__).parents[1] / "docs" / "studies" / "canaries.svg"
+FIGURES = Path(__file__).parents[1] / "docs" / "studies"
 DRAWS = 2000  # of 10 canaries with replacement, to see how often they are found
 
 
@@ -60,6 +60,7 @@ class Design:
     variants: int = 50
     seeds: Sequence[int] = (21, 22)  # of trainings, each with canaries of its own
     null: tuple[int, int, int, int] = (200, 3, 20, 8)  # sets that no model reads, their canaries, variants and words
+    figure: str = "canaries.svg"
 
     def conditions(self) -> Iterator[tuple[str, int, int, str]]:
         for kind, length in self.kinds:
@@ -67,11 +68,16 @@ class Design:
                 yield kind, length, copies, f"{kind}-{length}-{copies}"
 
 
-SMOLLM = "world=smollm model@target=smollm_general target.training.optimization.batch_size=4"
-DESIGNS = {
-    "micro": Design(),
-    "smollm": Design(SMOLLM, 200, Design.kinds[:3], canaries=8, variants=15, seeds=(21,), null=(200, 2, 8, 6)),
-}
+SMOLLM = Design(
+    "world=smollm model@target=smollm_general target.training.optimization.batch_size=4",
+    200,
+    Design.kinds[:3],
+    canaries=8,
+    variants=15,
+    null=(800, 2, 8, 6),
+    figure="canaries_smollm.svg",
+)
+DESIGNS = {"micro": Design(), "smollm": SMOLLM}
 
 
 def key_of(*names: object) -> bytes:
@@ -178,7 +184,7 @@ def found(study: Study, models: dict[int, Any]) -> list[dict[str, Any]]:
         test = rank_sum_test(own, others)
         ranks = np.array(test.ranks)
         sums = np.array([ranks[rng.integers(len(ranks), size=10)].sum() for _ in range(DRAWS)])
-        hits = int((ranks <= 0.05 * num_variants).sum())
+        hits = int((ranks <= max(1, 0.05 * num_variants)).sum())  # of few variants: those that rank first
         low, high = (getattr(exact_interval(hits, len(ranks), 0.05), end) for end in ("low", "high"))
         rows.append(
             {
@@ -284,4 +290,4 @@ if __name__ == "__main__":
     folder, design = options.folder.absolute(), DESIGNS[options.world]
     folder.mkdir(parents=True, exist_ok=True)
     result = json.loads((folder / "canaries.json").read_text()) if options.draw else measure(folder, design)
-    draw(result, design, FIGURE if options.world == "micro" else folder / "canaries.svg")
+    draw(result, design, FIGURES / design.figure)

@@ -88,11 +88,11 @@ def test_verdicts_by_what_was_read(sections):
     assert counted(found, "LLM-DI: read", "1x") == "20 of 20"
 
 
-def levels(dose, means, gains):
+def levels(dose, means, gains, sweep="arena", **data):
     """Of each set an audit of two scores."""
     for name, mean, gain in zip(NAMES, means, gains, strict=True):
         told = {"means": {"loss": float(mean)}, "less_reference": {"loss": float(gain)}, "less_heldout": {"loss": 0.0}}
-        made = rival("levels", dose, float(mean), name=name, model=f"m{dose}-{name}", sweep="arena", place=dose)
+        made = rival("levels", dose, float(mean), name=name, model=f"m{dose}-{name}", sweep=sweep, place=dose, **data)
         yield dataclasses.replace(made, statistics=dataclasses.replace(made.statistics, details=told))
 
 
@@ -106,6 +106,19 @@ def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
     assert text(asked, "loss less reference", "needs beside") == "unread reference"
     assert "follows instructions" in text(asked, "DE-COP", "2x"), "what was not measured is said, not left blank"
     assert cell(asked, "DE-COP", "2x").ours[0].value is None
+
+
+def test_single_scores_by_number_of_documents(arena_paper):
+    """Each number by its own unread sets: 50 documents 5 above nineteen of twenty, 150 documents 10 above; by hand."""
+    results = [
+        made
+        for number, more in ((50, 5), (150, 10))
+        for dose, gain in ((0, 0), (1, more))
+        for made in levels(dose, ASCENDING, ASCENDING + gain, sweep="arena_sizes", number=number)
+    ]
+    found = block(built(arena_paper, *results)["sizes"], "sizes-scores")
+    told = [counted(found, "loss less reference", f"{number} documents") for number in (50, 150)]
+    assert told == ["6 of 20", "11 of 20"]
 
 
 @pytest.mark.slow

@@ -56,7 +56,23 @@ def by_size(scope: Scope) -> Filled:
         (EQUAL.format(USUAL), *few, CLUSTERED),
         lambda item, dose: found_cell(item, [dose], USUAL, world),
     )
-    return tables(block and figures.sizes(scope, block, list(entered)))
+    return tables(block and figures.sizes(scope, block, list(entered)), scores_by_size(scope))
+
+
+def scores_by_size(scope: Scope) -> Block | None:
+    """The single scores, by themselves and beside what they are compared with, over the doses at which they differ."""
+    world, entered = scope.world.name, {number: contestants(scope, SIZES, number) for number in numbers(scope)}
+    light = [dose for dose in LIGHT if dose in doses([item for items in entered.values() for item in items])]
+    found = {number: by_name([item for item in items if item.is_score]) for number, items in entered.items()}
+    rows = {name: name for items in found.values() for name in items}
+
+    def cell(name: str, number: int) -> TableCell:
+        item = found[number].get(name)
+        return no_rate(world) if item is None else found_cell(item, light, USUAL, world)
+
+    title = f"Single scores by number of documents, read {formats.listed(list(map(named, light)))}"
+    columns = {f"{number} documents": number for number in found}
+    return cross_table("sizes-scores", world, title, "score", rows, columns, QUANTITIES, (CLUSTERED,), cell)
 
 
 def by_kind(scope: Scope) -> Filled:
