@@ -86,6 +86,14 @@ def test_results_without_a_seal_are_read(tmp_path):
     assert len(load_runs([tmp_path]).runs) == 2
 
 
+def test_a_copy_of_a_result_is_not_counted_again(tmp_path, caplog):
+    """As of a folder that was copied before something was tried in it, or an audit made on two machines."""
+    for folder, cell, seconds in (("a", "one", 12.5), ("b", "two", 12.5), ("copy", "one", 99.0)):
+        lay_down(tmp_path / folder, result(cell=cell, seconds=seconds))
+    assert [run.path.split("/")[1] for run in load_runs([tmp_path]).runs] == ["a", "b"]
+    assert re.search(r"1 results repeat others and are left out, such as .*copy/.* of .*/a/", caplog.text)
+
+
 def test_a_damaged_result_does_not_hide_the_others_in_a_table(tmp_path, monkeypatch, capsys):
     for cell in ("good", "bad"):
         sealed(tmp_path / cell)

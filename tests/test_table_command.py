@@ -69,6 +69,10 @@ def test_where_the_truth_is_known_it_is_said_first():
     right = made_up.result(corpus="c", truth="member", verdict="inconclusive")
     told = "prism cleared 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
     assert said(unread, wrong, right).startswith(f"Ground truth: {told}")
+    # One result in two folders is one; two of one set are two audits.
+    again = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="again", keys={"audit": "1"})
+    moved = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="b", keys={"audit": "1"}, sweep="b")
+    assert "cleared 1 of 2 audits of sets that were read (wrongly)." in said(wrong, again, moved)
     read = {"method": "llm_di", "verdict": "evidence_of_membership", **T}
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
     told = "llm_di flagged 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."

@@ -22,7 +22,7 @@ from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.formats import DASH
 from nonmember.reports.core.numbers import detail
-from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcomes
+from nonmember.results.outcomes import NO_SEAL, UNUSABLE, identity, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.terminal import for_rich, visible
@@ -119,10 +119,12 @@ def show(
 
 
 def against_truth(results: Sequence[AuditResult]) -> list[str]:
-    """Where it is known what the models have read, and a test was made: how often each method was right, and wrong."""
+    """Where it is known what the models have read, and a test was made: how often each method was right, and wrong.
+    What lies there more than once counts once."""
     sentences = []
+    known = {identity(item): item for item in results if item.question.truth}.values()
     for method in dict.fromkeys(item.question.method for item in results):
-        of_method = [item for item in results if item.question.method == method and item.question.truth]
+        of_method = [item for item in known if item.question.method == method]
         decided = {item.verdict.decision for item in of_method}
         for decision, verb in VERBS.items():
             if len(of_method) > 1 and decision in decided:
@@ -131,7 +133,8 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
                     audits = [item for item in of_method if item.question.truth == truth]
                     those = [item for item in audits if item.verdict.decision == decision]
                     if audits:
-                        parts.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
+                        several = "" if len({item.question.subject for item in audits}) == len(audits) else "audits of "
+                        parts.append(f"{len(those)} of {len(audits)} {several}{what}{_wrongly(those)}")
                 sentences.append(f"Ground truth: {method} {verb} {' and '.join(parts)}.")
     return sentences
 

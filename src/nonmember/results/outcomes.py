@@ -74,6 +74,12 @@ def reason_of(error: Exception) -> str:
     return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}..."
 
 
+def identity(result: AuditResult) -> tuple[str | None, str]:
+    """The same of copies of a result, and where one question was asked again in another sweep or folder: such count
+    once."""
+    return result.provenance.keys.get("audit"), repr(replace(result.question, sweep="", cell=""))
+
+
 def num_without_seal(paths: list[Path]) -> int:
     """How many of these results have no seal; those that cannot be read are not counted."""
     number = 0
