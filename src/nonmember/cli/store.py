@@ -13,6 +13,7 @@ from pathlib import Path
 from nonmember.artifacts import card, keeping
 from nonmember.artifacts.keeping import Kept
 from nonmember.runtime.files import json_object
+from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
 
@@ -33,7 +34,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    outputs = Path(os.environ.get("NONMEMBER_OUTPUTS", "outputs"))
+    outputs = outputs_folder()
     parser = argparse.ArgumentParser(
         allow_abbrev=False, prog="nonmember store", description="Manage the artifact store."
     )
@@ -194,8 +195,8 @@ def export(given: argparse.Namespace) -> None:
 
 
 def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], list[str]]:
-    """Path of a result -> the hashes that it names, by role; and what is wrong with those that cannot be read. Results
-    of earlier questions, which were moved aside, count as well; those behind a link are not looked for, which is said."""
+    """Path of a result -> the hashes that it names, by role; and what is wrong with those that cannot be read, as those
+    behind a link. Results of earlier questions, which were moved aside, count as well."""
     known: dict[str, Mapping[str, str]] = {}
     inner = (Path(above, name) for folder in folders for above, names, _ in os.walk(folder) for name in names)
     problems = [

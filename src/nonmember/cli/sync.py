@@ -24,6 +24,7 @@ from nonmember.results.mirror import FACTS, Texts, mirror
 from nonmember.results.outcomes import outcome_paths, read_outcome, reason_of
 from nonmember.results.result import CONFIG, AuditResult, Failure
 from nonmember.runtime.files import file_hash, json_object, write_text_atomically
+from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
 from nonmember.tracking.online import Unreachable
@@ -94,7 +95,7 @@ class SyncedAudit:
 
 def main() -> None:
     """Entry of `nonmember sync`."""
-    outputs = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
+    outputs = outputs_folder()
     environment_mode = os.environ.get("WANDB_MODE")
     parser = argparse.ArgumentParser(
         allow_abbrev=False, prog="nonmember sync", description="Copy the audits below a folder to W&B."

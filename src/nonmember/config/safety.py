@@ -231,7 +231,7 @@ def environment(name: str, *default: str | None) -> str | None:
     value = os.environ.get(name, default[0] if default else None)
     if value is not None and looks_like_secret(str(value)):
         raise ValueError(f"The environment variable {name} holds what looks like a secret, which no config may read.")
-    return value
+    return os.path.expanduser(value) if isinstance(value, str) else value
 
 
 def _select(key: str, *default: Any, _parent_: Any) -> Any:
