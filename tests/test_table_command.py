@@ -86,6 +86,12 @@ def test_where_the_truth_is_known_it_is_said_first():
     assert "Ground truth" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
 
+def test_a_p_value_that_just_misses_alpha_does_not_look_equal_to_it():
+    said_of = {p: said(made_up.result(p_value=p)) for p in (0.04996, 0.05, 0.3, 1e-5)}
+    printed = {0.04996: " 0.04996 ", 0.05: " 0.0500 ", 0.3: " 0.3000 ", 1e-5: " 1.0e-05 "}
+    assert all(printed[p] in text for p, text in said_of.items())
+
+
 def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():
     read = made_up.result(
         method="dose",

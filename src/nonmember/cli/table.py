@@ -17,6 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.checks import told_apart
 from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
@@ -326,8 +327,10 @@ def _statistic(result: AuditResult) -> str:
 
 
 def _p_value(result: AuditResult) -> str:
-    value = result.statistics.p_value
-    return _decimals(value, ".4f" if value is None or value >= 5e-5 else ".1e")
+    value, alpha = result.statistics.p_value, result.question.alpha
+    if value is None or value < 5e-5:
+        return _decimals(value, ".1e")
+    return _decimals(value, ".4f") if value == alpha else told_apart(value, alpha, ".4f")[0]
 
 
 def _decimals(value: float | None, form: str = ".3f") -> str:

@@ -116,7 +116,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         "high": found.ci_high,
         "interval": interval,
         "p": found.p_value,
-        "p_printed": formats.p_value(found.p_value),
+        "p_printed": formats.p_value(found.p_value, asked.alpha),
         "dose": None if exposure is None else exposure.label,
         "n": found.num_documents,
         "axes": {**swept_of(outcome), "documents": found.num_documents},
