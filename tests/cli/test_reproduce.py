@@ -97,7 +97,8 @@ def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started)
 
 def test_results_are_counted_and_reported_where_they_are_made(nonmember, started, monkeypatch, tmp_path):
     monkeypatch.setenv("NONMEMBER_OUTPUTS", "elsewhere")
-    assert nonmember("reproduce", "order", "dry_run=true", f"outputs={tmp_path}").last_line.startswith("4 sweeps: 1 made")
+    listed = nonmember("reproduce", "order", "dry_run=true", f"outputs={tmp_path}")
+    assert listed.last_line.startswith("4 sweeps: 1 made")
     nonmember("reproduce", "order", f"outputs={tmp_path}")
     assert started[-1] == ["report", "report=order", f"outputs={tmp_path}"]
 

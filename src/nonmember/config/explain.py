@@ -137,7 +137,7 @@ def _explained(error: BaseException) -> str:
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
             return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
         case ValueError() if no_name := _NO_NAME.match(str(error)):
-            return f"What is chosen of a group must be a name, as in method=prism; got {no_name[1]}. See `nonmember list`."
+            return f"The choice of a group must be a name, as in method=prism; got {no_name[1]}. See `nonmember list`."
         case RecursionError():
             return LEADS_BACK
         case OSError(errno=int(number)):

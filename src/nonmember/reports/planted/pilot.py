@@ -59,7 +59,7 @@ class DoseAudits:
                 "documents first, and name its folder: pilot.folders=[FOLDER]."
             )
         alike = {
-            "controls of different readings": lambda run: [dose for dose, _ in _round(run)],  # what is beside them differs
+            "controls of different readings": lambda run: [dose for dose, _ in _round(run)],
             "different worlds": lambda run: run.question.world,
             "different panels": lambda run: run.question.settings.get("panel"),
             "different lengths of text": lambda run: run.question.settings.get("max_tokens"),
