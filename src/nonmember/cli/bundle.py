@@ -18,7 +18,7 @@ from nonmember.corpora.sources.formats import rows_of
 from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
-from nonmember.runtime.files import file_hash, json_object
+from nonmember.runtime.files import file_hash, files_below, json_object
 
 if TYPE_CHECKING:
     from nonmember.evidence.gathering import Gathered, Included
@@ -127,8 +127,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """Of finished audits, each once, by their names. Of a joined one (method=auto) its parts are taken."""
-    folders = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
-    if empty := [folder for folder in given if not any(folder.rglob(RESULT))]:
+    folders = {path.parent.resolve() for folder in given for path in files_below(folder, RESULT)}
+    if empty := [folder for folder in given if not files_below(folder, RESULT)]:
         raise ValueError(f"There is no {RESULT} below {empty[0]}. Run an audit first, or name the folder of one.")
     joined = {folder for folder in folders if any(item.parent == folder / PARTS for item in folders)}
     for folder in sorted(joined):

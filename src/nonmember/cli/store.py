@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nonmember.artifacts import card, keeping
 from nonmember.artifacts.keeping import Kept
-from nonmember.runtime.files import json_object
+from nonmember.runtime.files import files_below, json_object
 from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
@@ -204,7 +204,7 @@ def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], 
         for path in inner
         if path.is_symlink() and not any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
     ]
-    for path in sorted(path for folder in folders for path in folder.rglob("result*.json")):
+    for path in sorted(path for folder in folders for path in files_below(folder, "result*.json")):
         try:
             values = json_object(path)
             keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from nonmember.results.outcomes import NO_SEAL, identity, num_without_seal, reason_of
 from nonmember.results.result import RESULT, AuditQuestion, AuditResult, Statistics, Verdict
-from nonmember.runtime.files import file_hash
+from nonmember.runtime.files import file_hash, files_below
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -86,13 +86,13 @@ class Collection:
 
 def load_runs(folders: Sequence[Path]) -> Collection:
     """All results below the folders in the order of their paths; of one cell of a sweep that lies there more than once,
-    as in a copy of its folder, the first. Raises ValueError where there is none."""
+    as in a copy of its folder, the first. Raises ValueError where there is none, or no such folder."""
     runs: dict[tuple[str, ...], Run] = {}
     copies: list[str] = []
     unreadable: dict[str, str] = {}
     seen: set[Path] = set()
     for folder in (folder.absolute() for folder in folders):
-        for path in sorted(folder.rglob(RESULT)):
+        for path in files_below(folder, RESULT):
             if (file := path.resolve()) in seen:  # one folder may lie in another
                 continue
             seen.add(file)
@@ -111,9 +111,10 @@ def load_runs(folders: Sequence[Path]) -> Collection:
         log.info("%d of %d results have %s.", without, len(runs), NO_SEAL)
     for name, reason in unreadable.items():
         log.warning("%s is left out: %s", name, reason)
-    if not runs:
-        where = " or ".join(map(str, folders))
-        unread = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable else ""
+    missing = [folder for folder in folders if not folder.is_dir()]
+    if missing or not runs:
+        where = " or ".join(map(str, missing or folders))
+        unread = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable and not missing else ""
         raise ValueError(
             f"There is no {RESULT} below {where}{unread}. Run audits first, or name their folder: results=[FOLDER]."
         )
