@@ -16,7 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
         prog="nonmember view",
-        description="Write index.html over all audits below a folder, for a browser. It holds no ids and no text.",
+        description="Write index.html over all audits below a folder, for a browser. It holds no text.",
     )
     audits = outputs_folder() / "audits"
     parser.add_argument("folder", type=Path, nargs="?", default=audits, help=f"by default {audits}")

@@ -107,7 +107,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         **{name: getattr(asked, name) for name in ("method", "corpus", "target", "reference", "cell")},
         "decision": outcome.verdict.decision,
         "claim": outcome.verdict.allowed_claim,
-        "warnings": list(outcome.verdict.warnings),
+        "warnings": list(outcome.without_answers().verdict.warnings),
         "false": false_claim(outcome),
         "statistic": found.name,
         "value": found.value,
