@@ -28,7 +28,7 @@ VALUE = re.compile(r"(?P<key>\+{0,2}[\w.@/]+)=(?P<value>.+)", re.DOTALL)
 OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTALL)
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
 _INTERPOLATION = re.compile(r"(\\*)\$\{")
-FOLDERS = ("outputs", "store", "folder")
+FOLDERS = ("outputs", "store", "folder", "export")
 MEANT = {  # what people call a setting -> its key; of the target see `_meant`
     "reference": "reference.path",
     "data": "data.path",
