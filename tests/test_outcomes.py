@@ -119,6 +119,16 @@ def test_a_folder_that_cannot_be_opened_is_not_passed_over(tmp_path, monkeypatch
     assert len(problems) == 1
 
 
+def test_a_terminal_that_lacks_a_letter_makes_no_result_unusable(tmp_path, monkeypatch):
+    lay_down(tmp_path / "one", result(corpus="größe"))
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="backslashreplace")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "argv", ["nonmember table", str(tmp_path)])
+    table.main()
+    terminal.seek(0)
+    assert r"gr\xf6\xdfe" in terminal.read()
+
+
 def test_a_damaged_result_does_not_hide_the_others_in_a_table(tmp_path, monkeypatch, capsys):
     for cell in ("good", "bad"):
         sealed(tmp_path / cell)

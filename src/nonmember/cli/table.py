@@ -47,12 +47,12 @@ def main() -> None:
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
     terminal = Console()
-    page = io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding)
+    page = _page(terminal)
     shown: Sequence[Cell] | None = None
 
     def use(some: Sequence[Cell]) -> None:
         nonlocal shown, page
-        page = io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding)
+        page = _page(terminal)
         show(
             some,
             together=given.together,
@@ -71,6 +71,11 @@ def main() -> None:
         sys.stdout.write(f"{without} of {len(paths)} results have {NO_SEAL}.\n")
     if problems:
         raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
+
+
+def _page(terminal: Console) -> io.TextIOWrapper:
+    """In which what a terminal cannot show is written as Python would write it."""
+    return io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding, errors="backslashreplace")
 
 
 def show(
