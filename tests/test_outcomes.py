@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import io
 import json
 import os
@@ -84,6 +85,48 @@ def test_results_without_a_seal_are_read(tmp_path):
     assert [read_outcome(path).question.cell for path in paths] == ["new", "old"]
     assert num_without_seal(paths) == 1
     assert len(load_runs([tmp_path]).runs) == 2
+
+
+def test_a_copy_of_a_result_is_not_counted_again(tmp_path, caplog):
+    """As of a folder that was copied before something was tried in it, or an audit made on two machines."""
+    for folder, cell, seconds in (("a", "one", 12.5), ("b", "two", 12.5), ("copy", "one", 99.0)):
+        lay_down(tmp_path / folder, result(cell=cell, seconds=seconds))
+    assert [run.path.split("/")[1] for run in load_runs([tmp_path]).runs] == ["a", "b"]
+    with pytest.raises(ValueError, match=r"There is no result\.json below .*/mispelt\. Run audits first, or name"):
+        load_runs([tmp_path, tmp_path / "mispelt"])
+    assert re.search(r"1 results repeat others and are left out, such as .*copy/.* of .*/a/", caplog.text)
+
+
+def test_a_folder_that_cannot_be_opened_is_not_passed_over(tmp_path, monkeypatch):
+    """As that of another user of a shared disk, whose results need the store as well."""
+    for name in ("closed", "open"):
+        lay_down(tmp_path / name, result(cell=name))
+    scan, read = os.scandir, os.open
+
+    def closed(call):
+        def refuses(path, *given, **more):
+            if "/closed" in str(path):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return call(path, *given, **more)
+
+        return refuses
+
+    monkeypatch.setattr(os, "scandir", closed(scan))
+    monkeypatch.setattr(os, "open", closed(read))
+    assert load_runs([tmp_path]).unreadable.keys() == {f"{tmp_path.name}/closed/result.json"}
+    assert nm.load_results(tmp_path)["error"].notna().tolist() == [True, False]
+    _, problems = keys_of_results([tmp_path])
+    assert len(problems) == 1
+
+
+def test_a_terminal_that_lacks_a_letter_makes_no_result_unusable(tmp_path, monkeypatch):
+    lay_down(tmp_path / "one", result(corpus="größe"))
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="backslashreplace")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "argv", ["nonmember table", str(tmp_path)])
+    table.main()
+    terminal.seek(0)
+    assert r"gr\xf6\xdfe" in terminal.read()
 
 
 def test_a_damaged_result_does_not_hide_the_others_in_a_table(tmp_path, monkeypatch, capsys):

@@ -69,6 +69,10 @@ def test_where_the_truth_is_known_it_is_said_first():
     right = made_up.result(corpus="c", truth="member", verdict="inconclusive")
     told = "prism cleared 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
     assert said(unread, wrong, right).startswith(f"Ground truth: {told}")
+    # One result in two folders is one; two of one set are two audits.
+    again = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="again", keys={"audit": "1"})
+    moved = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="b", keys={"audit": "1"}, sweep="b")
+    assert "cleared 1 of 2 audits of sets that were read (wrongly)." in said(wrong, again, moved)
     read = {"method": "llm_di", "verdict": "evidence_of_membership", **T}
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
     told = "llm_di flagged 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
@@ -80,6 +84,12 @@ def test_where_the_truth_is_known_it_is_said_first():
     )
     assert "cleared 2 of 2 sets that were read (1 wrongly)." in said(less, as_much)
     assert "Ground truth" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
+
+
+def test_a_p_value_that_just_misses_alpha_does_not_look_equal_to_it():
+    said_of = {p: said(made_up.result(p_value=p)) for p in (0.04996, 0.05, 0.3, 1e-5)}
+    printed = {0.04996: " 0.04996 ", 0.05: " 0.0500 ", 0.3: " 0.3000 ", 1e-5: " 1.0e-05 "}
+    assert all(printed[p] in text for p, text in said_of.items())
 
 
 def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():

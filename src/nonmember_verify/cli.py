@@ -87,7 +87,7 @@ def _report(options: argparse.Namespace, helpers: dict[str, Any]) -> Report:
 
     given = Given(
         fingerprint=fingerprint_of_file(options.signer) if options.signer else None,
-        documents=_documents(options.documents) if options.documents else {},
+        documents=_documents(options.documents) if options.documents else (),
         secret=secret_of(options.secret) if options.secret else None,
         **{
             name: getattr(options, name)
@@ -98,13 +98,13 @@ def _report(options: argparse.Namespace, helpers: dict[str, Any]) -> Report:
     return verify(options.bundle, given)
 
 
-def _documents(path: Path) -> dict[str, str]:
-    documents = {}
+def _documents(path: Path) -> list[tuple[str, str]]:
+    documents = []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                documents[str(row["id"])] = str(row["text"])
+                documents.append((str(row["id"]), str(row["text"])))
             except (ValueError, KeyError, TypeError):
                 raise ValueError(f"Line {number} of {path} must be a JSON object with id and text.") from None
     return documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from nonmember_verify.archive import Refused
@@ -250,9 +250,9 @@ def check_documents(audit: Audit, report: Report) -> None:
     report.require_none("documents", wrong, f"{sizes} are committed to; {total} are excluded, with reasons.")
 
 
-def check_opened(audit: Audit, documents: Mapping[str, str], secret: bytes, report: Report) -> None:
-    """The given documents (id -> text) are the committed ones."""
-    given = {commitment(secret, doc_id, text): text for doc_id, text in documents.items()}
+def check_opened(audit: Audit, documents: Iterable[tuple[str, str]], secret: bytes, report: Report) -> None:
+    """The given documents (ids and texts) are the committed ones."""
+    given = {commitment(secret, doc_id, text): text for doc_id, text in documents}
     _check_sizes(audit, given, report)
     for name, commitments in audit.described["documents"].items():
         found = sum(item in given for item in commitments)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Given:
     """What the checker has beside the bundle."""
 
     fingerprint: str | None = None  # of the key that should have signed
-    documents: Mapping[str, str] = field(default_factory=dict)  # id -> text of what should be the committed documents
+    documents: Sequence[tuple[str, str]] = ()  # ids and texts of what should be the committed documents
     secret: bytes | None = None  # of the commitments
     canaries: Path | None = None  # the private file of canaries
     model: Path | None = None  # folder of the target

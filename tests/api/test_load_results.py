@@ -58,3 +58,26 @@ def test_of_nothing_there_is_no_table(tmp_path):
     for given in (tmp_path, []):
         with pytest.raises(ValueError, match=r"There is no result.json below|got none"):
             nm.load_results(given)
+    for given in (5, None, [5], b"outputs", {"outputs": 1}):
+        with pytest.raises(ValueError, match=r"folders must be a folder of audits, or several; got"):
+            nm.load_results(given)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: nm.load_scores(None), "folder must be a folder of scores; got null"),
+        (lambda: nm.make_canaries(["a b"], None), "out must be a new folder; got null"),
+        (lambda: nm.make_canaries(None, "new"), "data.path is not given"),
+        (lambda: nm.look_up(["a b"], index=5), "index must be a folder or null; got 5"),
+    ],
+)
+def test_what_is_no_folder_is_said_in_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_what_a_disk_says_is_told_with_what_to_do(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match=r"file/audits.*: check that path, or choose .* outputs=FOLDER"):
+        nm.audit("blind", documents=["a b"], heldout=["c d"], outputs=tmp_path / "file")

@@ -71,6 +71,7 @@ def test_list_has_a_line_for_each(nonmember, kind, line):
     said = nonmember("list", kind)
     (found,) = [item for item in said.out.splitlines() if item.startswith(f"  {line}")]
     assert len(found.split()) > 3
+    assert found in nonmember("list", kind, line.strip().upper()).out.splitlines()
 
 
 def test_list_of_nothing(nonmember):

@@ -95,6 +95,14 @@ def test_what_can_be_made_here_is_run_and_the_report_written(nonmember, started)
     assert started == [["audit", "-m", "--config-name", "order_duplication", "logger=none"], ["report", "report=order"]]
 
 
+def test_results_are_counted_and_reported_where_they_are_made(nonmember, started, monkeypatch, tmp_path):
+    monkeypatch.setenv("NONMEMBER_OUTPUTS", "elsewhere")
+    listed = nonmember("reproduce", "order", "dry_run=true", f"outputs={tmp_path}")
+    assert listed.last_line.startswith("4 sweeps: 1 made")
+    nonmember("reproduce", "order", f"outputs={tmp_path}")
+    assert started[-1] == ["report", "report=order", f"outputs={tmp_path}"]
+
+
 def test_a_report_without_sweeps_is_written_from_what_there_is(nonmember, started):
     for paper in ("published_margins", "clearance"):  # of printed numbers; of whatever results there are
         assert "no sweeps of its own" in nonmember("reproduce", paper).out

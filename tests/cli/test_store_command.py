@@ -63,6 +63,9 @@ def test_a_store_is_not_moved_into_itself_and_a_link_to_one_is(nonmember, kept):
     for inside in (ROOT / "old", ROOT.parent):
         said = nonmember("store", "move", inside)
         assert (said.status, "cannot be inside another" in said.err) == (1, True)
+    said = nonmember("store", "move", "--store", "outputs", "elsewhere/all")
+    assert (said.status, "outputs must hold a store and nothing else" in said.err) == (1, True)
+    assert kept["result"].is_file()
     assert kept["target"].is_dir()
     Path("elsewhere").mkdir()
     os.replace(ROOT, "elsewhere/store")
@@ -114,9 +117,18 @@ def test_two_contents_of_one_key_are_left_to_the_user(nonmember, kept):
     ]
 
 
-def test_without_results_nothing_is_removed(nonmember, kept):
-    said = nonmember("store", "remove", "--yes", "--keep-days", 0, "--results", "nowhere", "neither")
-    assert (said.status, "no results below nowhere, neither, so all would be removed" in said.err) == (1, True)
+def test_where_results_are_out_of_sight_nothing_is_removed(nonmember, kept):
+    """As behind a folder's misspelt name, or a link to another disk."""
+    Path("disk/empty").mkdir(parents=True)
+    Path("outputs/audits/more").symlink_to(Path("disk").resolve())
+    for folders, why in {
+        ("disk/empty",): "no results below disk/empty, so all would be removed",
+        ("outputs/audits", "nowhere"): "There is no folder nowhere",
+        ("outputs/audits",): "outputs/audits/more is a link",
+    }.items():
+        said = nonmember("store", "remove", "--yes", "--keep-days", 0, "--results", *folders)
+        assert (said.status, why in said.err) == (1, True), said.err
+    assert nonmember("store", "remove", "--results", "outputs/audits", "disk").status == 0
     assert all(path.exists() for path in kept.values())
 
 
@@ -135,11 +147,14 @@ def test_resume_points_are_removed_where_that_is_asked_for_and_they_are_old(nonm
 
 def test_a_moved_store_takes_along_from_where_trainings_go_on_and_waits_for_those_that_run(nonmember, kept):
     busy, goal = resume_point(ROOT, "88", "step 9"), Path("elsewhere")
-    with locked(ROOT / "models" / ".lock-88", "training"):
-        said = nonmember("store", "move", goal)
-        assert (said.status, f"{busy} is being made; move the store when" in said.err) == (1, True), said.err
-        assert not goal.exists()
+    for path, lock in {busy: busy.with_name(".lock-88"), kept["answers"]: kept["answers"] / ".lock"}.items():
+        with locked(lock, "training, or asking"):
+            said = nonmember("store", "move", goal)
+            assert (said.status, f"{path} is being written; move the store when" in said.err) == (1, True), said.err
+            assert not goal.exists()
     resume_point(goal, "88", "step 12")
+    (ROOT / "revisions.json").write_text('{"pile@main": "new", "wiki@main": "c0ffee"}')
+    (goal / "revisions.json").write_text('{"pile@main": "old"}')
     said = nonmember("store", "move", goal)
     assert said.status == 0, said.err
     assert said.last_line == "outputs/store no longer exists; use store=elsewhere from now on."
@@ -147,6 +162,7 @@ def test_a_moved_store_takes_along_from_where_trainings_go_on_and_waits_for_thos
     states = {digest: (goal / "models" / f".partial-{digest}" / "state").read_text() for digest in ("77", "88")}
     assert states == {"77": "step 7", "88": "step 12"}, "of two the one that was there stays"
     assert (goal / "completions" / "a-model-1234" / "completions.sqlite").read_text() == "answers"
+    assert json.loads((goal / "revisions.json").read_text()) == {"pile@main": "old", "wiki@main": "c0ffee"}
     assert nonmember("store", "verify", "--store", goal).last_line == "3 of 3 entries are intact."
 
 

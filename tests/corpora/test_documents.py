@@ -405,6 +405,16 @@ def test_no_link_leads_out_of_a_folder(build, put, tmp_path, name, make, answer)
         assert len(build(Documents(str(tmp_path / "the_folder")))) == answer
 
 
+def test_a_folder_that_cannot_be_opened_is_no_part_left_out(build, put, tmp_path, monkeypatch):
+    """Its documents would be missed in silence."""
+    put("set/open/a.txt", "a")
+    put("set/closed/b.txt", "b")
+    allowed = os.access  # for root everything is
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("closed") and allowed(path, mode))
+    with pytest.raises(ValueError, match="closed cannot be opened"):
+        build(Documents(str(tmp_path / "set")))
+
+
 def test_the_cache_of_the_hub_links_to_its_blobs(build, put, tmp_path):
     put("datasets--owner--set/blobs/0123", '"a"')
     snapshot = tmp_path / "datasets--owner--set" / "snapshots" / "4567"

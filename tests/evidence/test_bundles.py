@@ -16,10 +16,12 @@ from made_up_questions import CLOZE, DOSE, PRISM, audit, decop, every, named, te
 import tiny
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
+from nonmember.cli.bundle import _write_documents
 from nonmember.evidence.bundle import contents
 from nonmember.evidence.gathering import Included, KeptStore, gather
 from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
+from nonmember.methods import Blind
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
 from nonmember_verify import cli
@@ -142,7 +144,7 @@ def test_embeddings_are_said_to_be_unread(tmp_path):
 
 def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
     path = written(plain("dose"), tmp_path / "bundle")
-    suspect = {item.doc_id: item.text for item in texts(40, "suspect").documents}
+    suspect = [(item.doc_id, item.text) for item in texts(40, "suspect").documents]
     report = checked(path, documents=suspect, secret=SECRET)
     assert not report.failures
     said = {line.what: line.told for line in report.lines if line.what.startswith("documents of the")}
@@ -179,6 +181,22 @@ def test_text_in_a_label_is_refused_and_not_repeated(tmp_path):
         bundled([gathered(audit(PRISM, corpus_label=label), tmp_path / "run")], tmp_path / "bundle")
     assert "zqword" not in str(refusal.value)
     assert not (tmp_path / "bundle").exists()
+
+
+def test_two_sets_may_name_their_documents_alike(tmp_path):
+    """As files do that count theirs from 0: no text goes unsearched, and all can be shown."""
+    blind = Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
+    first, second = (texts(40, name).documents for name in ("suspect", "heldout"))
+    heldout = tiny.Texts(tuple(replace(item, doc_id=of.doc_id) for item, of in zip(second, first, strict=True)))
+    made = gathered(audit(blind, heldout=heldout), tmp_path / "run")
+    bundled([made], tmp_path / "bundle")
+    _write_documents([made], tmp_path / "documents.jsonl")
+    report = checked(tmp_path / "bundle", documents=cli._documents(tmp_path / "documents.jsonl"), secret=SECRET)
+    assert not report.failures
+    assert sum(line.told == "all 40 are the committed ones." for line in report.lines) == 2
+    label = gathered(audit(blind, heldout=heldout, corpus_label=first[3].text), tmp_path / "label")
+    with pytest.raises(ValueError, match="would hold text of the documents"):
+        bundled([label], tmp_path / "text")
 
 
 def test_short_texts_and_rows_of_digits():

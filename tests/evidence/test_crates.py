@@ -20,7 +20,7 @@ def written(tmp_path):
     pytest.importorskip("rocrate", reason="needs rocrate: pip install nonmember[crate]")
     item = gathered(audit(PRISM, suspect=WITH_SHORT), tmp_path / "run")
     files = bundled([item], tmp_path / "bundle")
-    write_crate(files, item.texts.values(), tmp_path / "crate")
+    write_crate(files, [text for _, text in item.texts], tmp_path / "crate")
     return item, files
 
 

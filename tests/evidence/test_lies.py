@@ -263,9 +263,9 @@ def test_a_bundle_of_another_signer_is_found(tmp_path):
 
 def test_other_documents_are_found(tmp_path):
     path = written(plain("prism"), tmp_path / "bundle.zip")
-    documents = {item.doc_id: item.text for item in texts(40, "suspect").documents}
+    documents = [(item.doc_id, item.text) for item in texts(40, "suspect").documents]
     assert not checked(path, documents=documents, secret=SECRET).failures
-    changed = {**documents, "suspect-doc-3": "something else"}
+    changed = [(name, "something else" if name == "suspect-doc-3" else text) for name, text in documents]
     require_found(path, "1 of 40 committed documents are not among", documents=changed, secret=SECRET)
     require_found(path, "40 of 40 committed documents", documents=documents, secret=bytes(32))
 

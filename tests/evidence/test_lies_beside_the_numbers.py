@@ -229,7 +229,7 @@ def compressed(tmp_path) -> tuple[Files, Mapping[str, str]]:
     """Scores that were divided by the size of the compressed text."""
     asked = audit(BASELINES, suspect=CLUSTERED)
     documents = [item for group in (asked.suspect, asked.heldout) for item in texts_of(group)]
-    return bundled([gathered(asked, tmp_path / "run")], tmp_path / "bundle"), dict(documents)
+    return bundled([gathered(asked, tmp_path / "run")], tmp_path / "bundle"), documents
 
 
 def texts_of(corpus: Any) -> list[tuple[str, str]]:

@@ -125,7 +125,7 @@ def test_what_cannot_be_trained_again_is_said(world, tmp_path):
         assert said.kind == kind
         return said.told
 
-    few = dict(list(world.one.texts.items())[:-2])
+    few = world.one.texts[:-2]
     assert "2 of them were not given" in why(world.one, documents=few)
     assert "needs the whole package" in why(world.one, "FAILED", retrain=None)
     assert "needs the folder of the target" in why(world.one, "FAILED", model=None)
@@ -168,7 +168,7 @@ def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, t
     assert [line.kind for line in other.values()] == ["FAILED", "FAILED"]
     assert "This is another model" in other["model"].told
     assert "other files than the audited model" in other["files of the model"].told
-    none = observed(world.one, documents={"another": "document"})["model"]
+    none = observed(world.one, documents=[("another", "document")])["model"]
     assert (none.kind, none.told) == ("not checked", "none of the given documents is a committed one")
     (name,) = world.one.described["columns"]["suspect"]["target"]["tables"]
     table = {

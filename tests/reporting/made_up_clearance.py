@@ -109,6 +109,7 @@ def clearance(
     readings = [{"kind": "Exposure", "share": item.share, "exposures": item.exposures} for item in READINGS]
     settings = {"controls": {"kind": "PlantedControls", "readings": readings}, "distillation_seeds": [1, 2]}
     keys = dict.fromkeys(roles(), "0" * 16) | more.pop("keys", {})
+    settings |= more.pop("settings", {})
     return made_up.result(settings=settings, keys=keys, details=details | more.pop("details", {}), **values | more)
 
 

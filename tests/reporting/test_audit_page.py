@@ -23,6 +23,9 @@ from nonmember.reports.audit_page.pictures import KINDS_OF_PICTURES, Evidence
 from nonmember.reports.audit_page.svg import average_ranks, most_of, ticks_of
 from nonmember.reports.audit_page.write import FIRST_ROWS, PAGE, is_page, try_to_write_page, write_page
 from nonmember.reports.core import formats
+from nonmember.reports.index_page.write import write_index
+from nonmember.reports.render.page import full
+from nonmember.results.load import load_runs
 from nonmember.runtime.terminal import visible
 
 EVIL = "</title><script>alert(1)</script>[/x]\x1b[31m`"
@@ -332,3 +335,18 @@ def test_the_command_writes_the_pages_below_a_folder(folder, nonmember, tmp_path
     assert (said.status, said.out) == (0, f"{path / PAGE}\n")
     assert page.is_file()
     assert "There is no result.json below nowhere." in nonmember("page", "nowhere").err
+
+
+def test_no_page_quotes_what_a_model_answered(folder):
+    """An answer may be a document's text, of which pages have none unless that was asked for."""
+    quoted = '3 of 40 answers about the suspect set cannot be read, such as "a secret" (d1) (all: answers.jsonl).'
+    path = folder("decop", columns("target"), {}, warnings=(quoted,))
+    write_page(path)
+    write_index(path)
+    (run,) = load_runs([path]).runs
+    pages = [(path / name).read_text() for name in ("audit.html", "index.html")]
+    for text in (*pages, json.dumps(full(run))):
+        assert "3 of 40 answers about the suspect set cannot be read." in text
+        assert "a secret" not in text
+    write_page(path, {})
+    assert "a secret" in (path / "audit.html").read_text(), "where the first words may be shown, so may this"

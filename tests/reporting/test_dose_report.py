@@ -328,8 +328,10 @@ def test_audits_of_other_controls_or_doses_make_no_pilot(tmp_path):
     controls = [{**item, "dose": item["dose"] + 1} for item in others.statistics.details["controls"]]
     details = {**others.statistics.details, "controls": controls}
     changed = dataclasses.replace(others, statistics=dataclasses.replace(others.statistics, details=details))
+    elsewhere = dataclasses.replace(others, question=dataclasses.replace(others.question, world="pile"))
     for name, two, told in (
         ("controls", (traced(), changed), "controls of different readings"),
+        ("worlds", (traced(), elsewhere), "different worlds"),
         ("doses", (traced(), traced(name="sympy-a", exclude=2)), r"exclude different readings \(1, 2\)"),
     ):
         made_up.write(tmp_path / name, *two)

@@ -30,6 +30,14 @@ def test_p_values_are_printed_as_in_the_paper(p, printed):
     assert formats.p_value(p) == printed
 
 
+@pytest.mark.parametrize(
+    ("p", "printed"), [(0.0498, "0.0498"), (0.05, "0.050"), (0.05004, "0.05004"), (0.0494, "0.049"), (2e-4, "2.0e-4")]
+)
+def test_a_p_value_that_just_misses_alpha_does_not_look_equal_to_it(p, printed):
+    assert formats.p_value(p, 0.05) == printed
+    assert p_number([run_of(p_value=p)], "micro").text == printed
+
+
 @pytest.mark.parametrize("form", [formats.decimals, formats.p_value, formats.count])
 @pytest.mark.parametrize("nothing", [None, math.nan, math.inf])
 def test_a_missing_number_is_a_dash_and_zero_is_not(form, nothing):

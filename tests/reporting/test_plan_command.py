@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import made_up
@@ -291,9 +292,14 @@ def test_audits_that_do_not_tell_enough(nonmember, folder):
 
 @pytest.mark.slow
 def test_audits_of_different_kinds_make_no_pilot(nonmember, folder):
-    other = clearance(0.2, corpus="c", num_documents=N, reference="weak", sweep="more")
-    made_up.write(folder / "audits" / "more", other)
-    assert "have different references" in in_one_sentence(nonmember(*FROM_AUDITS))
+    for what, given in {
+        "references": {"reference": "weak"},
+        "rank metrics": {"settings": {"rank_metric": "kendall"}},
+        "worlds": {"world": "pile"},
+    }.items():
+        shutil.rmtree(folder / "audits" / "more", ignore_errors=True)
+        made_up.write(folder / "audits" / "more", clearance(0.2, corpus="c", num_documents=N, sweep="more", **given))
+        assert f"have different {what}" in in_one_sentence(nonmember(*FROM_AUDITS))
     assert nonmember(*FROM_AUDITS, "pilot.folders=[audits/calibration]").status == 0
 
 

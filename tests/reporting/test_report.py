@@ -15,6 +15,7 @@ import pytest
 from reading import check_written
 
 from nonmember.reports.render import page as pages
+from nonmember.reports.render import write
 from nonmember.reports.render.write import safe
 from nonmember.results.load import load_runs
 
@@ -131,6 +132,33 @@ def test_an_earlier_report_is_replaced(whole_report, tmp_path):
     call(tmp_path, "results=[fewer]", "folder=out")
     assert not (folder / "figures" / "seed-micro.svg").exists()
     assert (folder / "figures" / "mine.txt").exists()
+
+
+def test_what_is_no_report_is_not_replaced(tmp_path, monkeypatch):
+    """Such as somebody's report.md; what a killed report left is."""
+    made_up.write(tmp_path / "audits", made_up.result())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.md").write_text("what I found")
+    with pytest.raises(ValueError, match=r"mine/report\.md must be free, or of an earlier report"):
+        call(tmp_path, "results=[audits]", "folder=mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["report.md"]
+    monkeypatch.setattr(write, "write_text_atomically", killed(write.write_text_atomically, "report.md"))
+    with pytest.raises(KeyboardInterrupt):
+        call(tmp_path, "results=[audits]", "folder=killed")
+    monkeypatch.undo()
+    assert (tmp_path / "killed" / "report.html").is_file()
+    call(tmp_path, "results=[audits]", "folder=killed")
+
+
+def killed(write_text, name):
+    """As by a kill before that file is written."""
+
+    def writes(path, text):
+        if path.name == name:
+            raise KeyboardInterrupt
+        write_text(path, text)
+
+    return writes
 
 
 @pytest.mark.slow

@@ -101,3 +101,11 @@ def test_callbacks_see_every_training_and_change_none(tmp_path):
 def test_what_is_no_watching_callback_is_refused(callback, words):
     with pytest.raises(ValueError, match=words):
         tiny.compute(callbacks={"mine": callback}).callbacks_of("a training")
+
+
+@pytest.mark.parametrize("said", ["no", "off", "'False'", "0"])
+def test_what_is_no_flag_sends_no_text(said):
+    """To Python every text but the empty one is true."""
+    words, refused = ["logger=wandb", f"logger.wandb.log_text={said}"], r"logger\.wandb\.log_text must be true or false"
+    with composed("audit", words) as (config, _), pytest.raises(ValueError, match=refused):
+        logging_of(config)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import re
 import shutil
 import warnings
@@ -596,6 +598,14 @@ def tune_it(nonmember, make_model, tmp_path):
 
 @pytest.mark.slow
 def test_an_adapter_is_exported_alone_or_merged(tune_it, make_model):
+    def full_disk(_, to, **more):
+        to.mkdir()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(to))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "copytree", full_disk)
+        assert tune_it("export=adapter").status == 1
+    assert not Path("adapter").exists(), "no half of a model"
     said = tune_it("export=adapter")
     assert (said.status, said.err) == (0, "")
     names = {path.name for path in Path("adapter").iterdir()}

@@ -65,7 +65,8 @@ class Inputs:
             overrides: "key=value" each, or key -> value.
             settings: key -> value; None is left to the config.
         """
-        words = [overrides] if isinstance(overrides, str) else list(overrides or ())
+        overrides = () if overrides is None else overrides
+        words = list(overrides) if isinstance(overrides, Iterable) else [overrides]
         if isinstance(overrides, str) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"overrides must be a list of texts, as in overrides=['seed=1']; got {shown(overrides)}.")
         given = (

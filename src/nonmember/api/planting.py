@@ -58,6 +58,7 @@ def make_canaries(
     >>> found = nm.audit("canary", target="MODEL", data="canaries", overrides={"data.path": made.private,
     ...                  "data.commitment": made.commitment})  # doctest: +SKIP
     """
+    require_kind(out, str | os.PathLike, "out", "a new folder")
     names = [field.name for field in fields(Making)]
     own = {name: settings.pop(name) for name in names if name in settings}
     numbers = {name: value.item() for name, value in own.items() if hasattr(value, "item")}  # of NumPy
@@ -113,6 +114,7 @@ def look_up(
     """
     if infinigram is not None and (index or corpus):
         raise ValueError("infinigram is in place of index and corpus; it was given with one of them. Name one of both.")
+    require_kind(index, str | os.PathLike, "index", "a folder", or_null=True)
     require_kind(corpus, str | os.PathLike, "corpus", "a file, a folder or a pattern", or_null=True)
     with at_work():
         if corpus is not None:

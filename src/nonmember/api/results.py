@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from nonmember.checks import require_choice
+from nonmember.checks import require_choice, require_kind
 from nonmember.records.groups import SUSPECT
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
@@ -199,7 +199,10 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     """
     import pandas as pd
 
-    given = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
+    is_one = isinstance(folders, str | bytes | Mapping | os.PathLike) or not isinstance(folders, Iterable)
+    given = [folders] if is_one else list(folders)
+    for folder in given:
+        require_kind(folder, str | os.PathLike, "folders", "a folder of audits, or several")
     found = [path for folder in given for path in outcome_paths(Path(folder))]
     if not found:
         raise ValueError("folders must be a folder of audits, or several; got none.")
@@ -238,6 +241,7 @@ def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarr
     >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=columns)) == len(texts)
     True
     """
+    require_kind(folder, str | os.PathLike, "folder", "a folder of scores")
     return open_scores(Path(folder), verify=verify)
 
 

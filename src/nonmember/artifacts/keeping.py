@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nonmember.artifacts.store import SIDECAR, Store, key_hash
-from nonmember.runtime.files import file_hash, is_locked, locked
+from nonmember.artifacts.store import REVISIONS, SIDECAR, Store, key_hash
+from nonmember.runtime.files import file_hash, is_locked, json_object, locked, write_text_atomically
 
 ANSWERS = "completions"  # tables that grow; no entries, since they are never complete
 PROBES = "probes"  # notes on models, made again in a moment; no entries, since no result rests on one
@@ -80,13 +80,24 @@ def unfinished(root: Path) -> list[Path]:
 
 
 def being_made(root: Path) -> list[Path]:
-    """The unfinished ones on which a process works now."""
-    return [path for path in unfinished(root) if is_locked(path.with_name(f".lock-{path.name.removeprefix(PARTIAL)}"))]
+    """The unfinished ones on which a process works now, and tables whose endpoint is being asked."""
+    locks = {path: path.with_name(f".lock-{path.name.removeprefix(PARTIAL)}") for path in unfinished(root)}
+    locks |= {path: path / ".lock" for path in answers(root)}
+    return [path for path, lock in locks.items() if is_locked(lock)]
 
 
 def answers(root: Path) -> list[Path]:
     """Tables of what endpoints answered."""
     return sorted(path for path in (root / ANSWERS).glob("[!.]*") if path.is_dir())
+
+
+def strange(root: Path) -> list[Path]:
+    """What lies in the folder of a store and is no part of it. What is hidden in a kind's folder is: locks, and what
+    killed runs left."""
+    known = {root / REVISIONS, *(item.path for item in entries(root)), *answers(root)}
+    there = [*(path for path in root.iterdir() if not path.is_dir()), *root.glob("*/*")]
+    others = (path for path in there if path not in known and path.parent.name != PROBES)
+    return sorted(path for path in others if not path.name.startswith("."))
 
 
 def users_of(kept: Iterable[Kept], results: Mapping[str, Mapping[str, str]]) -> dict[Path, list[str]]:
@@ -209,6 +220,8 @@ def merge(source: Path, target: Path) -> Iterator[Merged]:
         with _alone(target, ANSWERS, path.name.rpartition("-")[2]):
             _merge_answers(path, target / ANSWERS / path.name, record)
         yield record
+    if (source / REVISIONS).is_file():
+        _merge_revisions(source / REVISIONS, target / REVISIONS)
 
 
 def require_apart(source: Path, target: Path) -> None:
@@ -268,6 +281,13 @@ def _merge_answers(path: Path, to: Path, record: Merged) -> None:
         record.there.append(path)
     else:
         record.conflicts.append(_conflict(path, to))
+
+
+def _merge_revisions(path: Path, to: Path) -> None:
+    """Where both know a commit, that of the store that is merged into stays: its results rest on it."""
+    with locked(to.with_name(f".lock-{REVISIONS}"), f"writing {to}"):
+        known = json_object(path) | (json_object(to) if to.is_file() else {})
+        write_text_atomically(to, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def _conflict(entry: Path, other: Path) -> str:

@@ -31,6 +31,7 @@ from nonmember.runtime.processes import Waiting, process_rank, run_id
 log = logging.getLogger(__name__)
 
 SIDECAR = "sidecar.json"
+REVISIONS = "revisions.json"  # which commits branches of data sets on the hub stood for (`config.revisions`)
 HASH_LENGTH = 16
 
 Key = Mapping[str, Any]

@@ -18,7 +18,7 @@ from nonmember.corpora.sources.formats import rows_of
 from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
-from nonmember.runtime.files import file_hash, json_object
+from nonmember.runtime.files import file_hash, files_below, json_object
 
 if TYPE_CHECKING:
     from nonmember.evidence.gathering import Gathered, Included
@@ -77,7 +77,7 @@ def main() -> None:
     if given.crate:
         from nonmember.evidence.crate import write_crate
 
-        write_crate(files, (text for item in audits for text in item.texts.values()), given.crate)
+        write_crate(files, (text for item in audits for _, text in item.texts), given.crate)
     sys.stdout.write(
         f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
         f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
@@ -127,9 +127,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """Of finished audits, each once, by their names. Of a joined one (method=auto) its parts are taken."""
-    folders = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
-    if not folders:
-        raise ValueError(f"There is no {RESULT} below {given[0]}. Run an audit first, or name the folder of one.")
+    folders = {path.parent.resolve() for folder in given for path in files_below(folder, RESULT)}
+    if empty := [folder for folder in given if not files_below(folder, RESULT)]:
+        raise ValueError(f"There is no {RESULT} below {empty[0]}. Run an audit first, or name the folder of one.")
     joined = {folder for folder in folders if any(item.parent == folder / PARTS for item in folders)}
     for folder in sorted(joined):
         sys.stderr.write(f"{folder} joins several audits: its parts are bundled, and what joins them is not.\n")
@@ -188,6 +188,6 @@ def _gathered(
 
 
 def _write_documents(audits: Sequence[Gathered], path: Path) -> None:
-    texts = {doc_id: text for item in audits for doc_id, text in item.texts.items()}
-    lines = [json.dumps({"id": doc_id, "text": text}, ensure_ascii=False) for doc_id, text in texts.items()]
+    texts = dict.fromkeys(pair for item in audits for pair in item.texts)
+    lines = [json.dumps({"id": doc_id, "text": text}, ensure_ascii=False) for doc_id, text in texts]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

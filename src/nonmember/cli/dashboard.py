@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.naming import outputs_folder
 from nonmember.tracking.online import require_online
 
 NAME = "nonmember: audits"
@@ -59,7 +60,7 @@ def main() -> None:
         raise ValueError(
             "A view is saved in a W&B project of a user or team; got none. Name it with --entity or WANDB_ENTITY."
         )
-    note = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs") / "wandb" / NOTE
+    note = outputs_folder() / "wandb" / NOTE
     sys.stdout.write(save(given.entity, given.project, note) + "\n")
 
 

@@ -43,6 +43,7 @@ def main() -> None:
         )
     titled = descriptions(kind if kind in ("data", "callbacks") else kind.removesuffix("s"))
     width = max(len(name) for rows in titled.values() for name in rows)
+    words = [word.lower() for word in words]
     for title, rows in titled.items():
         wanted = {name: what for name, what in rows.items() if all(word in f"{name} {what}".lower() for word in words)}
         if wanted and len(titled) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import logging
 import os
 import sys
@@ -56,6 +57,8 @@ usage: nonmember COMMAND [key=value ...]
 def main() -> None:
     """Entry of the console script."""
     sys.excepthook = _print_without_secrets
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # of a name that a terminal cannot show, as stderr does
     status = run(sys.argv[1:])
     if status in (*INTERRUPTED, NO_READER):  # at once: taking the libraries apart needs seconds
         logging.shutdown()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import RESULT
+from nonmember.runtime.files import files_below
 from nonmember.runtime.terminal import visible
 
 
@@ -20,7 +21,7 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="of one audit or of many, for example outputs/audits/demo")
     folder = parser.parse_args().folder
-    paths = sorted(folder.rglob(RESULT))
+    paths = files_below(folder, RESULT)
     if not paths:
         raise ValueError(f"There is no {RESULT} below {folder}. Run an audit first, or name the folder of one.")
     from nonmember.reports.audit_page.write import write_page

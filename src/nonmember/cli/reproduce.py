@@ -61,7 +61,8 @@ def main() -> None:
     from nonmember.config.compose import composed
     from nonmember.config.safety import instantiate
 
-    with composed("report", [f"report={given.paper}"]) as (config, _):
+    report = [f"report={given.paper}", *(word for word in given.overrides if word.startswith("outputs="))]
+    with composed("report", report) as (config, _):
         paper = instantiate(config.report)
         audits = Path(config.outputs) / "audits"
     overrides = [word for word in given.overrides if word != DRY_RUN]
@@ -83,7 +84,7 @@ def main() -> None:
             failed.append(sweep)
     if todo or any(state.num_made for state in states) or not titles:
         sys.stdout.flush()
-        if _command("report", f"report={given.paper}"):
+        if _command("report", *report):
             raise ValueError("The report ended with an error, which is shown above. Correct that, and start again.")
     if failed:
         sys.stdout.write(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.\n")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from nonmember.artifacts import card, keeping
 from nonmember.artifacts.keeping import Kept
-from nonmember.runtime.files import json_object
+from nonmember.runtime.files import files_below, json_object
+from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
 
@@ -33,7 +34,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    outputs = Path(os.environ.get("NONMEMBER_OUTPUTS", "outputs"))
+    outputs = outputs_folder()
     parser = argparse.ArgumentParser(
         allow_abbrev=False, prog="nonmember store", description="Manage the artifact store."
     )
@@ -105,6 +106,8 @@ def verify(given: argparse.Namespace) -> None:
 
 def remove(given: argparse.Namespace) -> None:
     kept = keeping.entries(given.store)
+    if missing := [folder for folder in given.results if not folder.is_dir()]:
+        raise ValueError(f"There is no folder {missing[0]}, so nothing is removed. Correct --results.")
     results, problems = keys_of_results(given.results)
     if problems:
         raise ValueError(f"A result cannot be read, so what it needs is unknown; nothing is removed. {problems[0]}")
@@ -142,8 +145,13 @@ def merge(given: argparse.Namespace) -> None:
 
 def move(given: argparse.Namespace) -> None:
     """Everything is copied and verified before anything is removed."""
+    if others := keeping.strange(given.store):
+        raise ValueError(
+            f"{given.store} must hold a store and nothing else, since it is removed; got {others[0]}. Name the folder "
+            "of the store itself (--store), or put that elsewhere first."
+        )
     if busy := keeping.being_made(given.store):
-        raise ValueError(f"{busy[0]} is being made; move the store when no process is using it.")
+        raise ValueError(f"{busy[0]} is being written; move the store when no process is using it.")
     _merge(given.store, given.to)
     for path in keeping.unfinished(given.store):
         goal = given.to / path.parent.name / path.name
@@ -187,11 +195,16 @@ def export(given: argparse.Namespace) -> None:
 
 
 def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], list[str]]:
-    """Path of a result -> the hashes that it names, by role; and what is wrong with those that cannot be read. Results
-    of earlier questions, which were moved aside, count as well."""
+    """Path of a result -> the hashes that it names, by role; and what is wrong with those that cannot be read, as those
+    behind a link. Results of earlier questions, which were moved aside, count as well."""
     known: dict[str, Mapping[str, str]] = {}
-    problems = []
-    for path in sorted(path for folder in folders for path in folder.rglob("result*.json")):
+    inner = (Path(above, name) for folder in folders for above, names, _ in os.walk(folder) for name in names)
+    problems = [
+        f"{path} is a link, and results behind it are not read: name the folder that it leads to as well (--results)."
+        for path in inner
+        if path.is_symlink() and not any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
+    ]
+    for path in sorted(path for folder in folders for path in files_below(folder, "result*.json")):
         try:
             values = json_object(path)
             keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]

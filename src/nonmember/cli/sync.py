@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nonmember.artifacts.store import Store
+from nonmember.artifacts.store import Store, text_hash
 from nonmember.records.curves import CURVES
 from nonmember.results.mirror import FACTS, Texts, mirror
 from nonmember.results.outcomes import outcome_paths, read_outcome, reason_of
 from nonmember.results.result import CONFIG, AuditResult, Failure
 from nonmember.runtime.files import file_hash, json_object, write_text_atomically
+from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
 from nonmember.tracking.online import Unreachable
@@ -94,7 +95,7 @@ class SyncedAudit:
 
 def main() -> None:
     """Entry of `nonmember sync`."""
-    outputs = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
+    outputs = outputs_folder()
     environment_mode = os.environ.get("WANDB_MODE")
     parser = argparse.ArgumentParser(
         allow_abbrev=False, prog="nonmember sync", description="Copy the audits below a folder to W&B."
@@ -168,7 +169,7 @@ def sync(
             for path in tracked(paths, "syncing", "results"):
                 try:
                     cell = _load(path)
-                    content = file_hash(path) + ("" if given is None else "+text")
+                    content = file_hash(path) + ("" if given is None else f"+text {text_hash(' '.join(sorted(given)))}")
                     info = cell.info()
                     assert info.run_id is not None
                     if ledger.has(info.run_id, content):
@@ -268,7 +269,8 @@ def given_documents(arguments: Sequence[str]) -> Texts:
         data = config.data
         require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
         builder = builder_of(config)
-        corpora = [instantiate(item.corpus) for item in (data, data.get("heldout"), data.get("unseen")) if item]
+        named = (item for item in (data, data.get("heldout"), data.get("unseen")) if item)
+        corpora = [instantiate(item.corpus) for item in named if not OmegaConf.is_missing(item, "path")]
     if any(corpus.is_secret for corpus in corpora):
         raise ValueError("Canaries are secret, and their texts are not sent. Leave --text out.")
     return {

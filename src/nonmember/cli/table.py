@@ -17,12 +17,13 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.checks import told_apart
 from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.formats import DASH
 from nonmember.reports.core.numbers import detail
-from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcomes
+from nonmember.results.outcomes import NO_SEAL, UNUSABLE, identity, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.terminal import for_rich, visible
@@ -46,12 +47,12 @@ def main() -> None:
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
     terminal = Console()
-    page = io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding)
+    page = _page(terminal)
     shown: Sequence[Cell] | None = None
 
     def use(some: Sequence[Cell]) -> None:
         nonlocal shown, page
-        page = io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding)
+        page = _page(terminal)
         show(
             some,
             together=given.together,
@@ -70,6 +71,11 @@ def main() -> None:
         sys.stdout.write(f"{without} of {len(paths)} results have {NO_SEAL}.\n")
     if problems:
         raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
+
+
+def _page(terminal: Console) -> io.TextIOWrapper:
+    """In which what a terminal cannot show is written as Python would write it."""
+    return io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding, errors="backslashreplace")
 
 
 def show(
@@ -119,10 +125,12 @@ def show(
 
 
 def against_truth(results: Sequence[AuditResult]) -> list[str]:
-    """Where it is known what the models have read, and a test was made: how often each method was right, and wrong."""
+    """Where it is known what the models have read, and a test was made: how often each method was right, and wrong.
+    What lies there more than once counts once."""
     sentences = []
+    known = {identity(item): item for item in results if item.question.truth}.values()
     for method in dict.fromkeys(item.question.method for item in results):
-        of_method = [item for item in results if item.question.method == method and item.question.truth]
+        of_method = [item for item in known if item.question.method == method]
         decided = {item.verdict.decision for item in of_method}
         for decision, verb in VERBS.items():
             if len(of_method) > 1 and decision in decided:
@@ -131,7 +139,8 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
                     audits = [item for item in of_method if item.question.truth == truth]
                     those = [item for item in audits if item.verdict.decision == decision]
                     if audits:
-                        parts.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
+                        several = "" if len({item.question.subject for item in audits}) == len(audits) else "audits of "
+                        parts.append(f"{len(those)} of {len(audits)} {several}{what}{_wrongly(those)}")
                 sentences.append(f"Ground truth: {method} {verb} {' and '.join(parts)}.")
     return sentences
 
@@ -323,8 +332,10 @@ def _statistic(result: AuditResult) -> str:
 
 
 def _p_value(result: AuditResult) -> str:
-    value = result.statistics.p_value
-    return _decimals(value, ".4f" if value is None or value >= 5e-5 else ".1e")
+    value, alpha = result.statistics.p_value, result.question.alpha
+    if value is None or value < 5e-5:
+        return _decimals(value, ".1e")
+    return _decimals(value, ".4f") if value == alpha else told_apart(value, alpha, ".4f")[0]
 
 
 def _decimals(value: float | None, form: str = ".3f") -> str:

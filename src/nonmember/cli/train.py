@@ -61,8 +61,10 @@ def train_model(config: DictConfig, folder: Path) -> Path:
         path = builder.entry(spec).path
     if export is None or process_rank() > 0:
         return path.resolve()
+    partial = export.with_name(f".{export.name}.partial")  # a kill or a full disk leaves no half of a model
+    shutil.rmtree(partial, ignore_errors=True)
     if config.merge:
-        save(spec.weights(builder), export)
+        save(spec.weights(builder), partial)
     else:
-        shutil.copytree(path, export, ignore=shutil.ignore_patterns(SIDECAR, CURVES))
-    return export
+        shutil.copytree(path, partial, ignore=shutil.ignore_patterns(SIDECAR, CURVES))
+    return partial.rename(export)

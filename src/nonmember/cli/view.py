@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from nonmember.results.outcomes import NO_SEAL
+from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.terminal import visible
 
 
@@ -16,9 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
         prog="nonmember view",
-        description="Write index.html over all audits below a folder, for a browser. It holds no ids and no text.",
+        description="Write index.html over all audits below a folder, for a browser. It holds no text.",
     )
-    audits = Path(os.environ.get("NONMEMBER_OUTPUTS", "outputs")) / "audits"
+    audits = outputs_folder() / "audits"
     parser.add_argument("folder", type=Path, nargs="?", default=audits, help=f"by default {audits}")
     folder = parser.parse_args().folder
     from nonmember.reports.index_page.write import write_index

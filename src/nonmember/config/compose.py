@@ -81,8 +81,13 @@ def composed(
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Hydra's errors as ValueError with the sentence that the command line would print."""
+    """Hydra's errors as ValueError with the sentence that the command line would print, which those of the disk have
+    too."""
     try:
         yield
     except (HydraException, OmegaConfBaseException, RecursionError) as error:
         raise ValueError(explain(error)) from error
+    except OSError as error:
+        if error.errno is None:  # of a library, with a text of its own
+            raise
+        raise OSError(error.errno, explain(error)) from error

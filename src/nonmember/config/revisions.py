@@ -10,12 +10,12 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from nonmember.artifacts.store import REVISIONS
 from nonmember.runtime.files import json_object, locked, write_text_atomically
 from nonmember.runtime.naming import path_of
 
 BRANCHES = ("main", "master", "HEAD")
 HUB = "nonmember.corpora.Hub"
-FILE = "revisions.json"  # in the store
 NOT_READ = "0" * 40  # the commit of a branch that was not read: nothing of the data hangs on it yet
 
 CommitOf = Callable[[str, str], str]
@@ -43,12 +43,12 @@ def kept_in(store: Path) -> CommitOf:
 
     def commit_of(path: str, branch: str) -> str:
         store.mkdir(parents=True, exist_ok=True)
-        with locked(store / f".lock-{FILE}", "asking the hub for a commit"):
-            known = json_object(store / FILE) if (store / FILE).is_file() else {}
+        with locked(store / f".lock-{REVISIONS}", "asking the hub for a commit"):
+            known = json_object(store / REVISIONS) if (store / REVISIONS).is_file() else {}
             name = f"{path}@{branch}"
             if name not in known:
                 known[name] = _asked(path, branch)
-                write_text_atomically(store / FILE, json.dumps(known, indent=1, sort_keys=True) + "\n")
+                write_text_atomically(store / REVISIONS, json.dumps(known, indent=1, sort_keys=True) + "\n")
             return str(known[name])
 
     return commit_of

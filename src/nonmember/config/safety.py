@@ -14,7 +14,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,7 +31,7 @@ from omegaconf.errors import (
 )
 from omegaconf.resolvers import oc
 
-from nonmember.checks import looks_like_secret, refuse_secrets, require_count, require_kind
+from nonmember.checks import looks_like_secret, refuse_secrets, require_count, require_flag, require_kind
 from nonmember.config.hydra_compat import composed_configs_checked, interpolations
 from nonmember.config.untrusted import check_params, leaves, untrusted_files_checked
 
@@ -145,6 +145,9 @@ def _built(value: Any, key: str, targets: Mapping[str, Callable[..., Any]]) -> A
     unnamed = inner.get("_args_") or ()
     if unnamed and not _below(value["_target_"], _allowed_by_user()):  # what a file may set is told by its name
         raise ValueError(f"{key}._args_ must be left out; got {unnamed!r}. Give each argument by its name.")
+    for item in fields(target) if is_dataclass(target) else ():
+        if item.type in (bool, "bool") and item.name in arguments:  # of log_text=no is the text that Python calls true
+            require_flag(arguments[item.name], f"{key}.{item.name}")
     try:
         if inner.get("_partial_"):
             return functools.partial(target, *unnamed, **arguments)
@@ -228,7 +231,7 @@ def environment(name: str, *default: str | None) -> str | None:
     value = os.environ.get(name, default[0] if default else None)
     if value is not None and looks_like_secret(str(value)):
         raise ValueError(f"The environment variable {name} holds what looks like a secret, which no config may read.")
-    return value
+    return os.path.expanduser(value) if isinstance(value, str) else value
 
 
 def _select(key: str, *default: Any, _parent_: Any) -> Any:

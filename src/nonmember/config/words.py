@@ -28,6 +28,7 @@ VALUE = re.compile(r"(?P<key>\+{0,2}[\w.@/]+)=(?P<value>.+)", re.DOTALL)
 OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTALL)
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
 _INTERPOLATION = re.compile(r"(\\*)\$\{")
+FOLDERS = ("outputs", "store", "folder", "export")
 MEANT = {  # what people call a setting -> its key; of the target see `_meant`
     "reference": "reference.path",
     "data": "data.path",
@@ -46,7 +47,14 @@ def with_literal_paths(arguments: Sequence[str]) -> list[str]:
 def renamed(command: str, arguments: Sequence[str]) -> list[str]:
     """As the command calls its settings: logger.mode=online is logger.wandb.mode=online, and where there is a target
     model=NAME is model@target=NAME."""
-    return [_renamed(command, word) for word in arguments]
+    return [_renamed(command, _from_home(word)) for word in arguments]
+
+
+def _from_home(word: str) -> str:
+    """outputs=~/large is meant as it is elsewhere in a shell, which leaves that ~ as it is."""
+    key, _, value = word.partition("=")
+    value = word.value if isinstance(word, Value) else value
+    return override(key, os.path.expanduser(value)) if key in FOLDERS and str(value).startswith("~") else word
 
 
 def _renamed(command: str, word: str) -> str:

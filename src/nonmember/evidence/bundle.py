@@ -52,7 +52,7 @@ def write_bundle(
     ValueError where a file would hold text of the documents, or audits were given different seals."""
     files = contents(audits)
     files[PAGE] = page_of(audits, files, choice).encode()
-    require_no_text(files, (text for item in audits for text in item.texts.values()))
+    require_no_text(files, (text for item in audits for _, text in item.texts))
     predicate = {
         "format": 1,
         "code": code(),

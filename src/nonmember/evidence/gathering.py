@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,8 @@ class Included:
 class Gathered:
     """Of one audit. described: as it stands in audit.json.   result: without names of documents.   tables: name of a
     file -> columns.   tokens, embeddings: by the hash of their key, of all audits of a bundle together, and `keys` has
-    these keys.   texts: of all groups, by id, which are never written."""
+    these keys.   texts: ids and texts of all groups, of which two may have one id; they are never
+    written."""
 
     described: dict[str, Any]
     result: dict[str, Any]
@@ -72,7 +73,7 @@ class Gathered:
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: Sequence[tuple[str, str]] = ()
     seal: bytes | None = None
 
 
@@ -127,7 +128,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
         gathering.tokens,
         gathering.embeddings,
         gathering.keys,
-        {item.doc_id: item.text for corpus in corpora.values() for item in corpus.documents},
+        [(item.doc_id, item.text) for corpus in corpora.values() for item in corpus.documents],
         (folder / SEAL).read_bytes() if (folder / SEAL).is_file() else None,
     )
 

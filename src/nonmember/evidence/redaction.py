@@ -31,7 +31,7 @@ class Redaction:
         clusters = sorted({item.cluster_id for corpus in corpora.values() for item in corpus.documents} - {""})
         for number, cluster in enumerate(clusters):
             names |= {cluster: f"unit-{number}", f"cluster:{cluster}": f"unit-{number}"}
-        for group, corpus in corpora.items():
+        for group, corpus in reversed(corpora.items()):  # of two with one id the first is meant: the suspect one
             for item in corpus.documents:
                 name = committed[group][item.doc_id]
                 names |= dict.fromkeys((item.doc_id, f"{group}/{item.doc_id}", f"document:{group}/{item.doc_id}"), name)

@@ -76,7 +76,7 @@ def observer(make_builder: Any) -> Any:
 def by_commitment(given: Given) -> dict[str, Document]:
     """The documents that the checker has."""
     assert given.secret is not None
-    return {commitment(given.secret, name, text): Document(name, text) for name, text in given.documents.items()}
+    return {commitment(given.secret, name, text): Document(name, text) for name, text in given.documents}
 
 
 def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nonmember.results.outcomes import NO_SEAL, num_without_seal, reason_of
+from nonmember.results.outcomes import NO_SEAL, identity, num_without_seal, reason_of
 from nonmember.results.result import RESULT, AuditQuestion, AuditResult, Statistics, Verdict
-from nonmember.runtime.files import file_hash
+from nonmember.runtime.files import file_hash, files_below
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -85,31 +85,40 @@ class Collection:
 
 
 def load_runs(folders: Sequence[Path]) -> Collection:
-    """All results below the folders, each once, in the order of their paths. Raises ValueError where there is none."""
-    runs: list[Run] = []
+    """All results below the folders in the order of their paths; of one cell of a sweep that lies there more than once,
+    as in a copy of its folder, the first. Raises ValueError where there is none, or no such folder."""
+    runs: dict[tuple[str, ...], Run] = {}
+    copies: list[str] = []
     unreadable: dict[str, str] = {}
     seen: set[Path] = set()
     for folder in (folder.absolute() for folder in folders):
-        for path in sorted(folder.rglob(RESULT)):
+        for path in files_below(folder, RESULT):
             if (file := path.resolve()) in seen:  # one folder may lie in another
                 continue
             seen.add(file)
             name = path.relative_to(folder.parent).as_posix()
             try:
-                runs.append(Run(AuditResult.load(path), name, file_hash(path), path.parent))
+                run = Run(AuditResult.load(path), name, file_hash(path), path.parent)
             except (ValueError, OSError) as error:
                 unreadable[name] = str(error).replace(str(path), name)
-    if without := num_without_seal([run.folder / RESULT for run in runs if run.folder is not None]):
+                continue
+            cell = (*map(str, identity(run.result)), run.question.sweep, run.question.cell)
+            if runs.setdefault(cell, run) is not run:
+                copies.append(f"{name} of {runs[cell].path}")
+    if copies:
+        log.warning("%d results repeat others and are left out, such as %s.", len(copies), copies[0])
+    if without := num_without_seal([run.folder / RESULT for run in runs.values() if run.folder is not None]):
         log.info("%d of %d results have %s.", without, len(runs), NO_SEAL)
     for name, reason in unreadable.items():
         log.warning("%s is left out: %s", name, reason)
-    if not runs:
-        where = " or ".join(map(str, folders))
-        unread = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable else ""
+    missing = [folder for folder in folders if not folder.is_dir()]
+    if missing or not runs:
+        where = " or ".join(map(str, missing or folders))
+        unread = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable and not missing else ""
         raise ValueError(
             f"There is no {RESULT} below {where}{unread}. Run audits first, or name their folder: results=[FOLDER]."
         )
-    return Collection(tuple(runs), unreadable)
+    return Collection(tuple(runs.values()), unreadable)
 
 
 def made_of_usable(collection: Collection, make: Callable[[Collection], T]) -> tuple[T, Collection]:

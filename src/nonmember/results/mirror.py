@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nonmember.records.groups import SUSPECT
-from nonmember.results.answers import without_examples
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
 from nonmember.results.tables import columns_of, distribution_of
 from nonmember.tracking.trackers import Tracker
@@ -49,9 +47,8 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
             columns["text"] = _texts_of(columns, texts)
         tracker.scores("scores", columns)
     files: dict[str, bytes | Path] = {name: folder / name for name in (RESULT, SCORES) if (folder / name).is_file()}
-    warnings = tuple(map(without_examples, result.verdict.warnings))
-    if warnings != result.verdict.warnings and not tracker.log_text:
-        files[RESULT] = replace(result, verdict=replace(result.verdict, warnings=warnings)).to_json().encode()
+    if (shown := result.without_answers()).verdict != result.verdict and not tracker.log_text:
+        files[RESULT] = shown.to_json().encode()
     tracker.files(f"audit-{result.provenance.keys.get('audit', 'unknown')}", files)
 
 
@@ -132,7 +129,7 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
         "num_excluded": result.exclusions.num_documents,
         "num_tokens": result.statistics.num_tokens,
         "num_warnings": len(result.verdict.warnings),
-        "warnings": "\n".join(map(without_examples, result.verdict.warnings)),
+        "warnings": "\n".join(result.without_answers().verdict.warnings),
         "seconds": result.provenance.seconds,
         **{f"health/{name}": value for name, value in result.health.training.items()},
         **{

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nonmember.results.result import ERROR, PARTS, RESULT, AuditResult, Failure
 from nonmember.results.seals import SEAL
-from nonmember.runtime.files import json_object
+from nonmember.runtime.files import files_below, json_object
 
 UNUSABLE = "unusable"
 LONGEST_REASON = 500  # characters
@@ -21,7 +21,8 @@ def outcome_paths(folder: Path) -> list[Path]:
 
     Raises ValueError where there is none.
     """
-    paths = sorted([*folder.rglob(RESULT), *(path for path in folder.rglob(ERROR) if not is_mended(path))])
+    found = files_below(folder, RESULT, ERROR)
+    paths = [path for path in found if path.name != ERROR or not is_mended(path)]
     if not paths:
         raise ValueError(f"There is no {RESULT} below {folder}. Run an audit first, or name the folder of one.")
     return paths
@@ -72,6 +73,12 @@ def reason_of(error: Exception) -> str:
     if not isinstance(error, ValueError | OSError):
         reason = f"it holds a value that no audit writes ({type(error).__name__}: {error})"
     return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}..."
+
+
+def identity(result: AuditResult) -> tuple[str | None, str]:
+    """The same of copies of a result, and where one question was asked again in another sweep or folder: such count
+    once."""
+    return result.provenance.keys.get("audit"), repr(replace(result.question, sweep="", cell=""))
 
 
 def num_without_seal(paths: list[Path]) -> int:

@@ -134,7 +134,10 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
         )
     settings = {
         "references": {str(run.question.reference) for run in runs},
+        "worlds": {run.question.world for run in runs},
         "scores": {run.question.score for run in runs},
+        "rank metrics": {str(run.question.settings.get("rank_metric")) for run in runs},
+        "lengths of text": {str(run.question.settings.get("max_tokens")) for run in runs},
         "distillations": {json.dumps(run.question.settings.get("distillation"), sort_keys=True) for run in runs},
         "planted readings": {", ".join(planted(run.result)) for run in runs},
         "deviations from the controls": {str(_extra(run.result)) for run in runs},

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nonmember.records.exposure import NOT_READ, Exposure
+from nonmember.results.answers import without_examples
 from nonmember.results.schema import built
 from nonmember.results.seals import with_seal, without_seal
 from nonmember.runtime.files import json_object, write_text_atomically
@@ -240,6 +241,11 @@ class AuditResult:
     def that_made(self, made: Mapping[str, int]) -> AuditResult:
         """The same where this run had to make so much."""
         return replace(self, provenance=replace(self.provenance, made=made))
+
+    def without_answers(self) -> AuditResult:
+        """The same with warnings that quote no answers, which may be a document's text."""
+        warnings = tuple(map(without_examples, self.verdict.warnings))
+        return replace(self, verdict=replace(self.verdict, warnings=warnings))
 
     def to_json(self) -> str:
         return _as_json(self._values())

@@ -9,6 +9,7 @@ import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -81,6 +82,23 @@ def _require_shallow(value: dict[str, Any] | list[Any], levels: int) -> None:
     for item in value.values() if isinstance(value, dict) else value:
         if isinstance(item, dict | list):
             _require_shallow(item, levels - 1)
+
+
+def files_below(folder: Path, *patterns: str) -> list[Path]:
+    """The files of such names in a folder and in those below it, sorted; links to folders are not followed.
+
+    Of a folder that may not be opened, of which others would say nothing, a file in it is named, which cannot be read.
+    """
+    found: list[Path] = []
+
+    def note(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            found.append(Path(error.filename) / patterns[0])
+
+    for above, folders, names in os.walk(folder, onerror=note):
+        there = (*folders, *names)  # where a folder has the name of a file, who reads it is told
+        found += [Path(above) / name for name in there if any(fnmatchcase(name, item) for item in patterns)]
+    return sorted(found)
 
 
 @contextmanager

@@ -25,6 +25,11 @@ def path_of(name: str) -> Path:
     return Path(os.path.expanduser(name))
 
 
+def outputs_folder() -> Path:
+    """Where commands write to that are not told otherwise."""
+    return path_of(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
+
+
 def label_of_path(path: object) -> str:
     """What people would call a model or a data set: pile for pile/data.jsonl.gz, SmolLM2 for SmolLM2/checkpoint-100,
     pythia-70m for EleutherAI/pythia-70m; of several paths the first, and how many more there are."""

@@ -7,6 +7,7 @@ several splits are never read as one.
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -178,6 +179,8 @@ def _require_within(folder: Path, paths: Iterable[Path]) -> None:
             refused[path] = f"leads to {target}"
         elif not (target.is_file() or target.is_dir()):
             refused[path] = "is not a regular file" if target.exists() else "leads nowhere"
+        elif target.is_dir() and not os.access(target, os.R_OK | os.X_OK):  # whose files would be missed in silence
+            refused[path] = "cannot be opened"
     if refused:
         first, what = next(iter(refused.items()))
         more = f" (and {len(refused) - 1} others likewise)" if len(refused) > 1 else ""

@@ -80,7 +80,8 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     shown: dict[str, tuple[str, str]] = {}
     if result.statistics.p_value is not None:
         meaning = SMALL_P.get(result.question.claim or "", "")
-        shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}{meaning}")
+        alpha = result.question.alpha
+        shown["p"] = (formats.p_value(result.statistics.p_value, alpha), f"alpha {alpha:g}{meaning}")
     if result.statistics.value is not None:
         value, interval = formats.statistic(result.statistics)
         aside = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""

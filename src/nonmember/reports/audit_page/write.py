@@ -53,7 +53,7 @@ def write_page(folder: Path, texts: Texts | None = None) -> Path:
 
 
 def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
-    result = evidence.result
+    result = evidence.result if texts is not None else evidence.result.without_answers()
     asked = result.question
     sign, verdict = content.verdict(result)
     script = _script()

@@ -140,7 +140,7 @@ def _cells(run: Run) -> tuple[TableCell, ...]:
     _, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
     value, interval = formats.statistic(result.statistics)
     first = [
-        (formats.p_value(result.statistics.p_value), result.statistics.p_value),
+        (formats.p_value(result.statistics.p_value, result.question.alpha), result.statistics.p_value),
         (verdict, None),
         (value if value == formats.DASH else f"{result.statistics.name} {value}", result.statistics.value),
     ]

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from nonmember.checks import told_apart
+
 if TYPE_CHECKING:
     from nonmember.results.result import Statistics
 
@@ -33,12 +35,12 @@ def signed(value: float | None) -> str:
     return decimals(value, signed=True)
 
 
-def p_value(value: float | None) -> str:
-    """0.354, and below a thousandth 1.0e-4, as the paper prints it."""
+def p_value(value: float | None, alpha: float | None = None) -> str:
+    """0.354, and below a thousandth 1.0e-4, as the paper prints it. alpha: that it must not look equal to."""
     if value is None or not math.isfinite(value):
         return DASH
     if value == 0 or value >= SMALLEST_PLAIN_P:
-        return format(value, ".3f")
+        return format(value, ".3f") if alpha in (None, value) else told_apart(value, alpha)[0]
     mantissa, _, exponent = format(value, ".1e").partition("e")
     return f"{mantissa}e{int(exponent)}"
 

@@ -128,7 +128,8 @@ def _mean(numbers: Sequence[Numeral], world: str) -> Numeral:
 
 def p_number(runs: Sequence[Run], world: str) -> Numeral:
     """A p-value with what it means against the known truth."""
-    made = number(runs, world, P_VALUE, formats.p_value)
+    alpha = runs[0].question.alpha if runs else None
+    made = number(runs, world, P_VALUE, lambda p: formats.p_value(p, alpha))
     return replace(made, mark=mark_of(made.value, runs)) if made.value is not None else made
 
 

@@ -58,18 +58,24 @@ class DoseAudits:
                 f"There is no result of the dose meter below {where}. Run `nonmember audit method=dose` on a few "
                 "documents first, and name its folder: pilot.folders=[FOLDER]."
             )
-        rounds = {tuple(dose for dose, _ in _round(run)) for run in runs}  # what stands beside a set differs by set
-        if len(rounds) > 1:
-            raise ValueError(
-                f"The audits below {where} have controls of different readings, and no one pilot is made of them. Name "
-                "the folder of one group: pilot.folders=[FOLDER]."
-            )
+        alike = {
+            "controls of different readings": lambda run: [dose for dose, _ in _round(run)],
+            "different worlds": lambda run: run.question.world,
+            "different panels": lambda run: run.question.settings.get("panel"),
+            "different lengths of text": lambda run: run.question.settings.get("max_tokens"),
+        }
+        for what, of in alike.items():
+            if any(of(run) != of(runs[0]) for run in runs):
+                raise ValueError(
+                    f"The audits below {where} have {what}, and no one pilot is made of them. Name the folder of one "
+                    "group: pilot.folders=[FOLDER]."
+                )
         one_per_set = {run.question.corpus: run for run in runs}
         pilots = {name: _pilot(run) for name, run in one_per_set.items()}
         excluded = self.exclude or _excluded(runs)
         sizes = [run.statistics.num_documents for run in one_per_set.values()]
         return KnownDoses(
-            pilots, excluded, min(sizes), len(next(iter(rounds))), _seconds(runs), tuple(_notes(runs, pilots, sizes))
+            pilots, excluded, min(sizes), len(_round(runs[0])), _seconds(runs), tuple(_notes(runs, pilots, sizes))
         )
 
 

@@ -83,7 +83,7 @@ def _shown(value: Any) -> Any:
 
 def full(run: Run) -> dict[str, Any]:
     """Everything about a run that the page shows on demand; long lists are left to the file."""
-    values = _plain(run.result)
+    values = _plain(run.result.without_answers())
     details, excluded = run.statistics.details, run.result.exclusions
     values["statistics"]["details"] = {name: shortened(value) for name, value in details.items()}
     values["exclusions"] |= {

@@ -36,7 +36,8 @@ def write_report(
     formats: of the files that are written.   max_csv_kib: larger CSV tables are left out; null: none.
     files: what `files_of` gives, where the caller has it.
 
-    Raises ValueError for an unknown format, and for md without svg, which report.md shows.
+    Raises ValueError for an unknown format, for md without svg, which report.md shows, and where somebody else's file
+    would be replaced.
     """
     check_formats(formats)
     made = now.isoformat(timespec="seconds")
@@ -55,6 +56,14 @@ def write_report(
     }
     listing = manifest(collection, used, read, __version__, made) | {"files": sorted([*files, MANIFEST])}
     earlier = earlier_files(folder)
+    if others := [name for name in (MANIFEST, *files) if (folder / name).exists() and name not in earlier]:
+        raise ValueError(
+            f"{folder / others[0]} must be free, or of an earlier report, which is replaced; got another file. Name "
+            "another folder: folder=FOLDER."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    planned = listing | {"files": sorted({*earlier, *listing["files"]})}
+    write_text_atomically(folder / MANIFEST, written(planned))  # first: what a kill leaves can be replaced
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,9 +71,9 @@ def write_report(
             write_text_atomically(path, content)
         else:
             path.write_bytes(content)
-    write_text_atomically(folder / MANIFEST, written(listing))
     for name in earlier - set(files) - {MANIFEST}:
         (folder / name).unlink(missing_ok=True)
+    write_text_atomically(folder / MANIFEST, written(listing))
     return folder / next((name for name in (PAGE, TEXT) if name in files), MANIFEST)
 
 
