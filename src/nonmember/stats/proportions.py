@@ -116,7 +116,7 @@ def shares_greater(
         The one-sided p, small where the mean of the first group lies above that of the second.
 
     Raises:
-        ValueError: For NaN; and where units are permuted for fewer than two in a group, and fewer than one permutation.
+        ValueError: For NaN; and where units are permuted for an empty group, and fewer than one permutation.
 
     Source: Ours; docs/methods/prefix_completion.md.
 
@@ -127,6 +127,9 @@ def shares_greater(
     first, second = as_scores("first", first), as_scores("second", second)
     if np.isin(np.concatenate([first, second]), (0, 1)).all():
         return fisher_greater(int(first.sum()), first.size, int(second.sum()), second.size)
+    if min(first.size, second.size) == 1:  # which SciPy refuses: the one may be any of them all
+        both = np.concatenate([first, second])
+        return float((both >= first[0] if first.size == 1 else both <= second[0]).mean())
     found = scipy.stats.permutation_test(
         (first, second), _difference, vectorized=True, n_resamples=num_permutations, alternative="greater", rng=rng
     )

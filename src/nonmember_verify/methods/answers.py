@@ -194,6 +194,10 @@ def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
         p = float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
         report.numbers("p", {"p": (stated, p)}, "by the hypergeometric distribution", tolerance=1e-8)
         return p
+    if min(len(first), len(second)) == 1:
+        p = float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
+        report.numbers("p", {"p": (stated, p)}, "by all permutations", tolerance=1e-8)
+        return p
     p = float(
         stats.permutation_test(
             (first, second),
