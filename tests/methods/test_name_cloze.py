@@ -101,6 +101,10 @@ def test_the_masked_model_gets_the_blanked_text_alone():
         ("<name>Ada</name> or <name>Hartwell</name>", "ada", False),
         ("<name>Hartwell's</name>", "hartwell's", False),
         ("— Hartwell", "hartwell", True),
+        ("Hartwell</name>", "hartwell", True),
+        ("<name>Hartwell<name>", "hartwell", True),
+        ("Hartwell\n\nInput: It rained on [MASK].\nOutput: <name>Ada</name>", "hartwell", True),
+        ("Input: the passage\nOutput: <name>Hartwell</name>", "hartwell", True),
     ],
 )
 def test_answers_are_read(text, word, right):

@@ -136,26 +136,39 @@ class BlankProbe(ClozeProbe):
         )
 
 
-_TAGGED = re.compile(r"<name>(.*?)(?:</name>|$)", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(/?)name>", re.IGNORECASE)
+_OWN_EXAMPLE = re.compile(r"(?<=\S)\s*\n\s*Input:")  # with which a model that continues text goes on
 
 
 def is_tagged(text: str) -> bool:
-    return bool(_TAGGED.search(text))
+    return _in_tags(text) is not None
 
 
 def is_in_form(text: str) -> bool:
     """Whether it is a word in tags, or a single word and no more."""
-    return is_tagged(text) or len(text.split()) == 1
+    return is_tagged(text) or len(_answer_in(text).split()) == 1
 
 
 def word_of(text: str) -> str:
     """What stands in the first tags, all of it; without tags the first word. As `plain` writes it.
 
-    The first, since a model that continues text goes on with examples of its own.
+    An example of the model's own behind its answer is none.
     """
-    if found := _TAGGED.search(text):
-        return plain(found[1])
-    return next((word for word in map(plain, text.split()) if word), "")
+    if (tagged := _in_tags(text)) is not None:
+        return plain(tagged)
+    return next((word for word in map(plain, _answer_in(text).split()) if word), "")
+
+
+def _answer_in(text: str) -> str:
+    return _OWN_EXAMPLE.split(text, maxsplit=1)[0]
+
+
+def _in_tags(text: str) -> str | None:
+    """None without tags; one that was not opened, or not closed, goes from the beginning, or to the end."""
+    before, *rest = _TAG.split(_answer_in(text), maxsplit=2)
+    if not rest:
+        return None
+    return before if rest[0] else rest[1]
 
 
 def plain(text: str) -> str:
