@@ -14,6 +14,7 @@ from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
+FEW_HITS = 5  # or misses, of MC-PDD: below it an exact test decides too
 
 
 def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tuple[str, bool]]]:
@@ -71,7 +72,18 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
         report.numbers("control", {"p": (audit.details["control"]["p_value"], p_control)}, "with the seed")
         invalid |= p_control < alpha
     evidence = MEMBERSHIP if settings["reference"] == "non_member" else NON_MEMBERSHIP
-    return Conclusion("invalid" if invalid else evidence if p < alpha else "inconclusive")
+    found = max([p, *_exact_where_few(less, more)]) < alpha
+    return Conclusion("invalid" if invalid else evidence if found else "inconclusive")
+
+
+def _exact_where_few(less: np.ndarray, more: np.ndarray) -> list[float]:
+    """Fisher's p of units with a hit, or without a miss, where a corpus has few of either."""
+    found = []
+    for without, count in ((0, lambda side: side[:, 0]), (1, lambda side: side[:, 1] - side[:, 0])):
+        if min(count(less).sum(), count(more).sum()) < FEW_HITS:
+            has = [int(((count(side) > 0) != bool(without)).sum()) for side in (less, more)]
+            found.append(float(stats.hypergeom.sf(has[1] - 1, len(less) + len(more), sum(has), len(more))))
+    return found
 
 
 def _hits(audit: Audit, name: str) -> np.ndarray:

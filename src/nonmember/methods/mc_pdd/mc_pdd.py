@@ -40,7 +40,7 @@ from nonmember.models import label_of
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates
+from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates, fisher_greater
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning
 
@@ -51,6 +51,10 @@ CONTROL = "_control"  # of the groups asked about random words
 HITS = "hits"  # the measurement
 ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (docs/methods/mc_pdd.md)
 FEW_HITS = 5
+FEW = (
+    f"One corpus has fewer than {FEW_HITS} {{what}}, of which resamples of it say too little; Fisher's exact test decides "
+    "too (p = {p:.2g})."
+)
 SUBSETS = "mc_pdd_subsets"  # of the order in which units enter the smaller corpora of the curve
 
 PROVIDED = (
@@ -234,10 +238,11 @@ class McPdd(Method):
         found = self._difference(documents, "", rng)
         control = self._difference(documents, CONTROL, rng) if self.control else None
         reasons = [*self.reasons_against(documents), *self._gap(control)]
+        exact = exact_where_few(*self._sides(documents, ""))
         verdict: Verdict = "inconclusive"
         if reasons:
             verdict = "invalid"
-        elif found.p_value < self.alpha:
+        elif max([found.p_value, *exact.values()]) < self.alpha:
             verdict = "evidence_of_membership" if self.reference == "non_member" else "evidence_of_non_membership"
         return TestOutcome(
             statistic=found.difference,
@@ -246,7 +251,7 @@ class McPdd(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
-            warnings=(*reasons, *self._few_hits(documents)),
+            warnings=(*reasons, *(FEW.format(what=what, p=p) for what, p in exact.items())),
             details=McPddDetails(
                 comparison=as_details(found),
                 suspect=self._details_of(documents[SUSPECT], SUSPECT),
@@ -312,15 +317,6 @@ class McPdd(Method):
             "altogether, or known word for word, and a gap in specific words cannot be told from that."
         ]
 
-    def _few_hits(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
-        numbers = [int(hits_of(documents[name], name).hits.sum()) for name in (SUSPECT, HELDOUT)]
-        if min(numbers) >= FEW_HITS:
-            return []
-        return [
-            f"There are {numbers[0]} and {numbers[1]} hits in suspect and reference set: with fewer than {FEW_HITS} "
-            "the bootstrap is not reliable."
-        ]
-
     def _details_of(self, group: ScoredDocuments, name: str) -> AskedCorpus:
         """One corpus: rate, and what it is the rate of."""
         sums = hits_of(group, name)
@@ -348,6 +344,20 @@ def hits_of(documents: ScoredDocuments, group: str) -> Hits:
         sums[1] += len(answers)
     table = np.array([hits[unit] for unit in sorted(hits, key=lambda unit: (position(SUBSETS, unit), unit))])
     return Hits(*table.reshape(-1, 2).T)
+
+
+def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
+    """hits, misses -> Fisher's p of units that have a hit, or no miss, where a corpus has fewer than `FEW_HITS`.
+
+    A corpus without any has the same rate in all resamples, and the smaller one is without any often by chance.
+    """
+    numbers = {"hits": (less.hits, more.hits), "misses": (less.asked - less.hits, more.asked - more.hits)}
+    found = {}
+    for what, both in numbers.items():
+        if min(int(item.sum()) for item in both) < FEW_HITS:
+            with_hit, other = (int((item > 0).sum() if what == "hits" else (item == 0).sum()) for item in both[::-1])
+            found[what] = fisher_greater(with_hit, len(both[1]), other, len(both[0]))
+    return found
 
 
 def as_details(found: RateDifference) -> RateComparison:
