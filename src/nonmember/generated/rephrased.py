@@ -127,7 +127,8 @@ class Written(CorpusSpec):
         ]
         both = list(zip(base.documents, self.model.complete(builder, requests), strict=True))
         kept = tuple(replace(document, text=answer.text) for document, answer in both if not self._missing(answer))
-        return self._without(kept, len(both), Counter(reason for _, answer in both if (reason := self._missing(answer))))
+        reasons = Counter(reason for _, answer in both if (reason := self._missing(answer)))
+        return self._without(kept, len(both), reasons)
 
     def _without(self, kept: tuple[Document, ...], number: int, reasons: Counter[str]) -> Corpus:
         dropped = {f"written: {reason}": count for reason, count in sorted(reasons.items())}

@@ -2,7 +2,7 @@
 
 A text is its scored tokens, one number per token: [T] natural logarithms, nats. Several texts are a list of such
 arrays, or [documents, T]. One text gives a float, several give [documents] float64; NaN where a score is undefined, as
-for a text without scored tokens. Higher = more likely a member. A log-probability below -100, minus infinity among them,
+for a text without scored tokens. Higher = more likely a member. A log-probability below -100, minus infinity too,
 counts as -100, as wherever a model is read.
 
 The log-probabilities of a text under a transformers model:

@@ -185,6 +185,41 @@ class Hits:
         return Hits(self.hits[:number], self.asked[:number])
 
 
+FEW_HITS, FEW_PERMUTATIONS = 5, 1999
+FEW = (
+    f"One set has fewer than {FEW_HITS} {{what}}, which is too few to see how much they vary; an exact test decides "
+    "too (p = {p:.2g})."
+)
+
+
+def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
+    """Permutation test of the units' shares where a side has fewer than `FEW_HITS` hits, or misses.
+
+    One without any seems not to vary, and the smaller side is without any often by chance: tests that estimate how much
+    rates vary then reject far too often.
+
+    Args:
+        less: Hits of the units of one side.
+        more: Hits of the units of the other.
+
+    Returns:
+        "hits" or "misses", of which there are few -> one-sided p of `shares_greater`, small where `more` has more; its
+        permutations are always the same.
+
+    Source: Ours; docs/methods/mc_pdd.md.
+
+    >>> exact_where_few(Hits([0, 0, 0], [9, 9, 9]), Hits([2, 4, 5], [9, 9, 9]))
+    {'hits': 0.05}
+    """
+    numbers = {"hits": (less.hits, more.hits), "misses": (less.asked - less.hits, more.asked - more.hits)}
+    few = [what for what, both in numbers.items() if min(int(item.sum()) for item in both) < FEW_HITS]
+    if not few:
+        return {}
+    shares = [np.sort(side.hits / side.asked) for side in (more, less)]  # so that the order of units does not matter
+    p = shares_greater(*shares, num_permutations=FEW_PERMUTATIONS, rng=np.random.default_rng(0))
+    return {" and ".join(few): p}
+
+
 @dataclass(frozen=True, eq=False)
 class RateDifference:
     """Difference of two rates, less minus more, and its bootstrap.

@@ -40,7 +40,7 @@ from nonmember.models import label_of
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates, fisher_greater
+from nonmember.stats.proportions import FEW, Hits, RateDifference, difference_of_rates, exact_where_few
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning
 
@@ -50,11 +50,6 @@ IdfCorpus = Literal["own", "pooled"]
 CONTROL = "_control"  # of the groups asked about random words
 HITS = "hits"  # the measurement
 ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (docs/methods/mc_pdd.md)
-FEW_HITS = 5
-FEW = (
-    f"One corpus has fewer than {FEW_HITS} {{what}}, of which resamples of it say too little; Fisher's exact test decides "
-    "too (p = {p:.2g})."
-)
 SUBSETS = "mc_pdd_subsets"  # of the order in which units enter the smaller corpora of the curve
 
 PROVIDED = (
@@ -344,20 +339,6 @@ def hits_of(documents: ScoredDocuments, group: str) -> Hits:
         sums[1] += len(answers)
     table = np.array([hits[unit] for unit in sorted(hits, key=lambda unit: (position(SUBSETS, unit), unit))])
     return Hits(*table.reshape(-1, 2).T)
-
-
-def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
-    """hits, misses -> Fisher's p of units that have a hit, or no miss, where a corpus has fewer than `FEW_HITS`.
-
-    A corpus without any has the same rate in all resamples, and the smaller one is without any often by chance.
-    """
-    numbers = {"hits": (less.hits, more.hits), "misses": (less.asked - less.hits, more.asked - more.hits)}
-    found = {}
-    for what, both in numbers.items():
-        if min(int(item.sum()) for item in both) < FEW_HITS:
-            with_hit, other = (int((item > 0).sum() if what == "hits" else (item == 0).sum()) for item in both[::-1])
-            found[what] = fisher_greater(with_hit, len(both[1]), other, len(both[0]))
-    return found
 
 
 def as_details(found: RateDifference) -> RateComparison:
