@@ -70,6 +70,13 @@ def test_half_a_rephrasing_is_left_out_as_an_endpoints_is(tmp_path):
     assert len(list(tmp_path.rglob("documents*"))) == 1, "one entry serves both"
 
 
+def test_a_rephrasing_is_as_long_as_what_was_rephrased(tmp_path):
+    """Of long documents the beginnings are, and would be rejected as too short for the whole."""
+    base = tiny.texts(*(20 * f"{item.text} " for item in tiny.SUSPECT.documents))
+    written = Written(base, tiny.scratch(1), Prompt("Say it."), 1.0, max_new_tokens=40, max_tokens=9, seed=3)
+    assert len(tiny.builder(tmp_path).get(Rephrasings(base, written, 0.5, 100.0))) >= 2
+
+
 def test_a_written_corpus_is_known_by_all_it_is_made_of():
     spec = Written(BASE, tiny.scratch(1), Prompt("Say it."), temperature=0.1, max_new_tokens=5, max_tokens=9, seed=3)
     others = [

@@ -101,6 +101,15 @@ class Written(CorpusSpec):
             write_text_atomically(folder / CUT, json.dumps(cut))
         return {"num_documents": len(corpus), "dropped": {}, "model": self.model.readable}
 
+    def shown(self, builder: Builder) -> list[str]:
+        """What the model is shown of each document of `base`: all of it by a model that can only be asked."""
+        texts = [document.text for document in builder.get(self.base).documents]
+        if not self.stored:
+            return texts
+        from nonmember.models.prompting import shortened
+
+        return shortened(self.model.load_tokenizer(builder), texts, self.max_tokens)
+
     def load(self, builder: Builder, entry: Entry) -> Corpus:
         """Of what earlier versions kept nobody knows which was cut: all are taken for whole."""
         written, is_known = Corpus.load(entry.path / DOCUMENTS), CUT in entry.files and not self.may_be_cut
@@ -167,6 +176,7 @@ class Rephrasings(CorpusSpec):
 
     White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
     equal to the original, one shorter or longer than `min_length_ratio` or `max_length_ratio` times it, in characters.
+    The original is as much of the document as was rephrased.
     Raises ValueError where fewer than two are left.
     """
 
@@ -187,13 +197,14 @@ class Rephrasings(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         originals = builder.get(self.base).documents
+        shown = self.texts.shown(builder) if isinstance(self.texts, Written) else [item.text for item in originals]
         texts = builder.get(self.texts)
         given = {document.doc_id: normalise(document.text) for document in texts.documents}
         dropped: Counter[str] = Counter()
         kept = []
-        for document in originals:
+        for document, original in zip(originals, shown, strict=True):
             text = given.get(document.doc_id)
-            if (reason := self._rejected(document, text)) is not None:
+            if (reason := self._rejected(normalise(original), text)) is not None:
                 dropped[reason] += 1
             else:
                 assert text is not None
@@ -208,8 +219,7 @@ class Rephrasings(CorpusSpec):
             )
         return Corpus(tuple(kept), dict(sorted(dropped.items())))
 
-    def _rejected(self, document: Document, text: str | None) -> str | None:
-        original = normalise(document.text)
+    def _rejected(self, original: str, text: str | None) -> str | None:
         if text is None:
             return "no rephrasing given"
         if not text:
