@@ -58,6 +58,15 @@ def test_the_target_by_another_path_is_no_out_model(make_model):
         nm.score(["moss fern reed", "pine lark wren"], make_model(0), scores=["lira"], overrides=settings)
 
 
+def test_documents_given_as_unread_are_reported(make_model, caplog):
+    texts = ["moss fern reed", "pine lark wren", "fern pine moss"]
+    settings = {"scores": ["rmia"], "overrides": {"out_models": "named", "out_models.paths": [make_model(1)]}}
+    for unread, reported in ((["wren reed lark"], False), (["wren reed lark", *texts[:2]], True)):
+        caplog.clear()
+        nm.score(texts, make_model(0), prefix=unread, **settings)
+        assert ("2 of the 3 unread texts (prefix) are documents" in caplog.text) == reported
+
+
 def test_as_arrow(make_model):
     table = nm.score(["moss fern reed pine"], make_model(0), as_arrow=True)
     assert table["doc_id"].to_pylist() == ["0"]

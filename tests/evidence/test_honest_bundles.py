@@ -98,8 +98,10 @@ def test_every_check_holds(name, tmp_path):
     assert "verdict" in held or audit.method.name == "blind", "no verdict passes in silence"
     recomputed = METHODS.get(audit.method.name, only_scores) is not only_scores and name not in WITHOUT_STATISTIC
     assert any(what.startswith("statistic") for what in held) == recomputed
-    decision = json.loads(files["audits/000/result.json"])["verdict"]["decision"]
-    assert decision == VERDICTS.get(name, decision)
+    verdict = json.loads(files["audits/000/result.json"])["verdict"]
+    assert verdict["decision"] == VERDICTS.get(name, verdict["decision"])
+    of_clusters = any("of 14 clusters, and the test takes all for" in item for item in verdict["warnings"])
+    assert of_clusters == (name == "prism with clusters")
     with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
         content = b"".join(archive.read(entry) for entry in archive.infolist())
     for forbidden in (b"zqword", b"-doc-", b"-book-", str(tmp_path).encode()):

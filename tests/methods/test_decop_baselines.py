@@ -60,6 +60,14 @@ def test_works_are_compared_by_their_means():
     assert json.loads(json.dumps(outcome.details.to_json(), allow_nan=False)) == outcome.details.to_json()
 
 
+def test_a_single_work_says_nothing():
+    outcome = BASELINES.test({"suspect": scored(1, 0.4, seed=1), "heldout": scored(15, 0.0, seed=2)}, None)
+    assert (outcome.verdict, outcome.warnings) == (
+        "invalid",
+        ("Too few works have scores; the least are 2 in each set.",),
+    )
+
+
 def test_scores_are_measured_on_both_groups():
     roles = Roles(tiny.scratch(1), tiny.scratch(2), tiny.SUSPECT, 0, tiny.GENERAL)
     groups = BASELINES.groups(roles)

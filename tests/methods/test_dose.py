@@ -332,6 +332,12 @@ def test_without_related_controls_membership_is_not_claimed():
     assert any("related" in warning for warning in outcome.warnings)
 
 
+def test_a_panel_without_a_shape_is_warned_of():
+    for shape, is_warned in ((PANEL.shape, False), (None, True)):
+        warnings = judged(0.0, method=replace(METHOD, panel=replace(PANEL, shape=shape))).warnings
+        assert any("estimated from these controls" in warning for warning in warnings) == is_warned
+
+
 def test_a_set_whose_reading_leaves_no_trace_is_refused():
     outcome = judged(0.0, rises={0: 0.0, 2: 0.0, 8: 0.01})
     assert outcome.verdict == "invalid"

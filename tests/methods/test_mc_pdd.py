@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import tiny
 from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured, outcome
@@ -18,7 +19,7 @@ from nonmember.records import Corpus, Document
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 
-METHOD = McPdd(**SETTINGS)
+METHOD, EVIDENCE = McPdd(**SETTINGS), "evidence_of_membership"
 SUSPECT, REFERENCE = entities(150, "suspect"), entities(150, "reference")
 ROLES = Roles(Pretrained("the/target"), Pretrained("none"), SUSPECT, seed=3, heldout=REFERENCE)
 
@@ -193,9 +194,20 @@ def test_empty_and_refused_answers_are_misses_and_failed_ones_are_none():
     assert (sums.hits.sum(), sums.asked.sum(), len(documents.doc_ids)) == (147, 149, 149)
 
 
-def test_few_hits_are_said():
-    found = outcome(METHOD, ROLES, model(SUSPECT, knows=0.01, guesses=0.0))
-    assert any("the bootstrap is not reliable" in warning for warning in found.warnings)
+@pytest.mark.parametrize(
+    ("hits", "verdict"),
+    [((0, 4), "inconclusive"), ((146, 150), "inconclusive"), ((0, 15), EVIDENCE), ((100, 150), EVIDENCE)],
+)
+def test_with_few_hits_or_misses_an_exact_test_decides_too(hits, verdict):
+    """hits: of the 150 documents of the reference corpus and of the suspect set. Without any the bootstrap's p is small
+    whatever the other corpus has."""
+    known = {*sorted(ids(REFERENCE))[: hits[0]], *sorted(ids(SUSPECT))[: hits[1]]}
+    answerer = chat_model(known, np.random.default_rng(0), knows=1, guesses=0)
+    found = outcome(replace(METHOD, control=False), ROLES, answerer)
+    assert found.p_value < METHOD.alpha
+    assert found.verdict == verdict
+    p = stats.fisher_exact([[hits[1], 150 - hits[1]], [hits[0], 150 - hits[0]]], alternative="greater").pvalue
+    assert f"an exact test decides too (p = {p:.2g})" in found.warnings[0]
 
 
 def test_documents_whose_word_is_in_their_name_are_left_out_and_counted():

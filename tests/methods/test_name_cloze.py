@@ -101,6 +101,10 @@ def test_the_masked_model_gets_the_blanked_text_alone():
         ("<name>Ada</name> or <name>Hartwell</name>", "ada", False),
         ("<name>Hartwell's</name>", "hartwell's", False),
         ("— Hartwell", "hartwell", True),
+        ("Hartwell</name>", "hartwell", True),
+        ("<name>Hartwell<name>", "hartwell", True),
+        ("Hartwell\n\nInput: It rained on [MASK].\nOutput: <name>Ada</name>", "hartwell", True),
+        ("Input: the passage\nOutput: <name>Hartwell</name>", "hartwell", True),
     ],
 )
 def test_answers_are_read(text, word, right):
@@ -133,7 +137,7 @@ def books(number: int, per_book: int = 8):
     return corpus_of(texts, [f"book{n // per_book}" for n in range(number * per_book)])
 
 
-BOOKS = {number: books(number) for number in (3, 15)}
+BOOKS = {number: books(number) for number in (3, 5, 15)}
 
 
 def player_of(rates: Sequence[float], seed: int, per_book: int = 8) -> Player:
@@ -186,6 +190,20 @@ def test_the_other_direction_is_inconclusive_however_clear():
     outcome = outcome_of(group_of([0.1] * 15, seed=1), group_of([0.8] * 15, seed=2))
     assert outcome.p_value < 0.001
     assert outcome.verdict == "inconclusive"
+
+
+def test_with_few_right_names_an_exact_test_decides_too():
+    """Five works without a right name seem not to vary, and four of fifteen with one to be certainly more."""
+
+    def one_in(number: int):
+        right = {f"d{8 * book}" for book in range(number)}
+        return lambda request: says(request.expected if request.doc_id in right else "Nobody")
+
+    suspect, clean = (played(BOOKS[size], {CLOZE: (PROBE, one_in(number))}) for size, number in ((15, 4), (5, 0)))
+    outcome = outcome_of(suspect, clean)
+    assert outcome.p_value < 0.05
+    assert outcome.verdict == "inconclusive"
+    assert "an exact test decides too (p = 0.2" in outcome.warnings[0], "C(15, 4) / C(20, 4) is .28"
 
 
 def test_without_a_clean_group_there_is_no_decision():

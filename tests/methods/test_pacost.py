@@ -162,12 +162,12 @@ LONG = {"max_position_embeddings": 4096}
 
 @pytest.fixture
 def audit(tmp_path) -> Audit:
-    """A target and a rephraser of random weights: the answers have some 2/280 of the probability."""
+    """A target and a rephraser of random weights: the answers have some 2/280 of the probability, and the end of a text
+    1/280 of each token's."""
     documents = write_jsonl(tmp_path / "suspect.jsonl", tiny.random_texts(40, seed=2))
     target, rephraser = (tiny.scratch(seed, VOCABULARY, **LONG) for seed in (1, 2))
-    method = replace(
-        PACOST, rephraser=rephraser, max_new_tokens=8, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0
-    )
+    writing = {"rephraser": rephraser, "temperature": 1.0, "max_new_tokens": 60}
+    method = replace(PACOST, **writing, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0)
     return Audit(target, tiny.scratch(3), documents, method, seed=5, corpus_label="suspect texts")
 
 
@@ -268,7 +268,7 @@ def test_rephrasings_of_which_none_can_be_used(audit, tmp_path):
 
 @pytest.mark.slow
 def test_a_model_that_does_not_answer_is_invalid(audit, tmp_path):
-    method = replace(audit.method, min_answer_mass=0.05, max_new_tokens=3)
+    method = replace(audit.method, min_answer_mass=0.05)
     result = run(replace(audit, method=method), tmp_path)
     assert result.verdict.decision == "invalid"
     assert any("does not answer the question" in warning for warning in result.verdict.warnings)
@@ -289,7 +289,14 @@ def test_documents_of_a_subset_are_rephrased_as_in_the_whole(audit, tmp_path):
     shop = tiny.builder(tmp_path / "store")
     some = Select(audit.suspect, num_documents=11, salt="some")
     writes = functools.partial(
-        Written, model=audit.method.rephraser, prompt=REPHRASE, temperature=0.1, max_new_tokens=5, max_tokens=30, seed=1
+        Written,
+        model=audit.method.rephraser,
+        prompt=REPHRASE,
+        temperature=0.1,
+        max_new_tokens=5,
+        max_tokens=30,
+        seed=1,
+        may_be_cut=True,
     )
     whole = {document.doc_id: document.text for document in shop.get(writes(audit.suspect)).documents}
     part = {document.doc_id: document.text for document in shop.get(writes(some)).documents}

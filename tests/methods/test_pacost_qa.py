@@ -92,7 +92,8 @@ def audit(tmp_path) -> Audit:
     texts = [f"{text}?" for text in tiny.random_texts(40, seed=2)]
     path.write_text("".join(json.dumps({"id": f"q{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
     target, rephraser = (tiny.scratch(seed, VOCABULARY, **LONG) for seed in (1, 2))
-    method = replace(PACOST, rephraser=rephraser, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0)
+    writing = {"rephraser": rephraser, "temperature": 1.0, "max_new_tokens": 800}
+    method = replace(PACOST, **writing, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0)
     questions = Jsonl(str(path), id_field="id", text_field="text")
     return Audit(target, tiny.scratch(3), questions, method, seed=5, corpus_label="questions")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 import tiny
+from nonmember.models.forward import split_forward
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.documents import load_divergences, observe_divergence
 
@@ -42,6 +45,31 @@ def test_only_what_both_vocabularies_have_is_compared(tmp_path):
     shared = (torch.tensor([1, 5, 7, 30]), torch.tensor([2, 5, 9, 31]))
     found = compared(tmp_path, shared=shared)
     assert found.values[1] == pytest.approx(directly(DOCUMENTS["d1"], shared), rel=1e-5)
+
+
+class Masked:
+    """A head that gives no probability to some of the vocabulary."""
+
+    def __init__(self, head, ids):
+        self._head, self._ids, self.vocab_size = head, ids, head.vocab_size
+
+    def __call__(self, features, out=None):
+        logits = self._head(features)
+        logits[:, self._ids] = -torch.inf
+        return logits
+
+
+def test_masked_entries_count_for_nothing(tmp_path):
+    ours, theirs = (split_forward(tiny.model(seed)) for seed in (1, 2))
+    reading = Reading(tmp_path, tiny.compute().trainer, 128)
+    without = torch.arange(40)
+    masked = [replace(split, head=Masked(split.head, slice(40, None))) for split in (ours, theirs)]
+    observe_divergence(*masked, DOCUMENTS, reading, shared_ids=ALL)
+    found = load_divergences([tmp_path / "part-0.parquet"], list(DOCUMENTS)).values[1]
+    assert found == pytest.approx(directly(DOCUMENTS["d1"], (without, without)), rel=1e-5)
+    nothing = replace(theirs, head=Masked(theirs.head, slice(None)))
+    with pytest.raises(ValueError, match="no distribution"):
+        observe_divergence(ours, nothing, DOCUMENTS, reading, shared_ids=ALL)
 
 
 def test_a_model_does_not_diverge_from_itself(tmp_path):

@@ -193,7 +193,7 @@ def test_what_is_written(model, tokenizer, tmp_path):
         written = copy.deepcopy(fresh).generate(
             torch.tensor([ids]), max_new_tokens=8, do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=0
         )
-        assert together[name] == tokenizer.decode(written[0, len(ids) :], skip_special_tokens=True), name
+        assert together[name].text == tokenizer.decode(written[0, len(ids) :], skip_special_tokens=True), name
 
 
 @pytest.mark.slow

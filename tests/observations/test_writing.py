@@ -39,7 +39,8 @@ def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes
     folder.mkdir(exist_ok=True)
     settings = {"temperature": 1.0, "max_new_tokens": 12, "cache_bytes": 2**20} | changes
     seed, writing = settings.pop("seed", 1), Writing(**settings)
-    return write_texts(model, tokenizer, prompts, folder, make_trainer, writing, seed=seed, description="writing")
+    written = write_texts(model, tokenizer, prompts, folder, make_trainer, writing, seed=seed, description="writing")
+    return {doc_id: item.text for doc_id, item in written.items()}
 
 
 @pytest.mark.slow

@@ -32,6 +32,16 @@ def test_the_least_likely_tokens():
         assert nm.scores.min_k_plus_plus(text, means, stds, 0.5) == pytest.approx(expected, abs=1e-14)
 
 
+def test_a_token_without_a_probability():
+    """Its logarithm is floored at -100; NaN, which sorts last, would be left out of Min-K unseen."""
+    assert nm.scores.loss([-np.inf, -2.0]) == nm.scores.loss([-200.0, -2.0]) == -51.0
+    assert nm.scores.min_k_plus_plus([-np.inf, -2.0], [-1.0, -1.0], [1.0, 1.0], 0.5) == -99.0
+    for arguments in (([np.nan, -1.0], [-1.0] * 2, [1.0] * 2), ([-1.0] * 2, [np.nan, -1.0], [1.0] * 2)):
+        with pytest.raises(ValueError, match="got NaN"):
+            nm.scores.min_k_plus_plus(*arguments, 0.5)
+    assert np.isnan(nm.scores.perturbed([1e-9], [-1.0], "loss_ratio")), "a loss below 0 by rounding"
+
+
 def test_what_does_not_fit_together_is_refused():
     with pytest.raises(ValueError, match=r"Expected a mean for every token, \[7\] of them; got \[1\]"):
         nm.scores.min_k_plus_plus(TEXTS[0], TEXTS[1], TEXTS[0], 0.2)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from test_scores import table
 from transformers import BertForMaskedLM
 
 import nonmember as nm
@@ -23,8 +24,9 @@ from nonmember.models import Access
 from nonmember.models.neighbours import DROPPED, MaskedNeighbours
 from nonmember.observations import Scored, access_of
 from nonmember.observations.scored import contexts_of, shots_that_fit
+from nonmember.records.documents import NORMS, GradientNorms
 from nonmember.records.neighbours import text_of_neighbour
-from nonmember.scores import Codec, GradNorm, Neighbourhood, Recall
+from nonmember.scores import Codec, GradNorm, Neighbourhood, Recall, ScoreInputs
 from tiny_bert import WORDS, save_bert, tokenizer_of
 
 MODEL = tiny.scratch(3)
@@ -103,6 +105,14 @@ def test_gradient_norms_are_those_of_mimir(shop):
     for parameter, flag in zip(model.parameters(), flags, strict=True):
         parameter.grad = None
         parameter.requires_grad_(flag)
+
+
+def test_a_gradient_that_is_no_number_is_a_reason():
+    """As that of a token without a probability."""
+    norms = GradientNorms(("a", "b"), dict.fromkeys(NORMS, np.array([np.nan, 2.0])))
+    found = GradNorm()(ScoreInputs(table({"a": [-1.0], "b": [-1.0]}), gradients=norms))
+    assert found.values[1] == -2
+    assert found.reasons == {"a": "what was observed of the text is no number"}
 
 
 def test_gradients_change_nothing(shop):

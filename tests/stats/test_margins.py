@@ -167,6 +167,7 @@ def test_more_content_more_confidence_and_fewer_controls_give_larger_margins():
         ({"4x": [0.1, math.nan]}, "4x", "Leave that control out"),
         ({"2x": [0.1, math.inf], "4x": [0.1, 0.2]}, "4x", "Leave that control out"),
         ({"4x": [0.1, 0.1]}, "4x", "its own seed"),
+        ({"4x": [0.1, 0.1, 0.1]}, "4x", "its own seed"),  # whose mean is another number, by rounding
     ],
 )
 def test_refuses_controls_that_cannot_answer(groups, at, message):

@@ -46,8 +46,11 @@ def p_of_all_orders(first: list[float], second: list[float]) -> float:
     return float(np.mean([item >= means[0] - 1e-12 for item in means]))
 
 
-def test_shares_are_compared_over_all_orders_of_units():
-    first, second = [0.5, 0.25, 1.0, 0.0], [0.0, 0.25, 0.0, 0.5, 0.1]
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([0.5, 0.25, 1.0, 0.0], [0.0, 0.25, 0.0, 0.5, 0.1]), ([0.5], [0.5, 0.2, 1.0]), ([0.5, 0.2, 1.0], [0.2])],
+)
+def test_shares_are_compared_over_all_orders_of_units(first, second):
     found = shares_greater(first, second, num_permutations=1000, rng=np.random.default_rng(0))
     assert found == pytest.approx(p_of_all_orders(first, second))
 

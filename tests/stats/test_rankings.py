@@ -43,6 +43,12 @@ def test_by_hand_with_ties() -> None:
     assert np.isnan([aucs[2], tprs[2]]).all(), "a resample without non-members has no AUC"
 
 
+def test_infinite_scores_tie() -> None:
+    """Members inf inf, non-members inf 0: two ties and two wins of four, nobody within 5% of false positives."""
+    aucs, tprs = resampled(np.array([np.inf, np.inf, np.inf, 0]), np.array([True, True, False, False]), np.ones((4, 1)))
+    assert (aucs[0], tprs[0]) == (0.75, 0.0)
+
+
 def test_clusters_are_drawn_whole() -> None:
     counts = cluster_counts(["a", "b", "a", "c", "b"], 500, np.random.default_rng(0))
     np.testing.assert_array_equal(counts[0], counts[2])

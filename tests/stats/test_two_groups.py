@@ -71,6 +71,12 @@ def test_the_interval_covers_the_difference_as_often_as_it_says():
     assert 0.84 <= covered / 200 <= 0.95
 
 
+def test_no_interval_leaves_the_range():
+    """Groups apart: the area is 1 in all resamples, and a sum of thirteenths may round beyond."""
+    found = [compared(np.arange(number) + 2.0, np.linspace(0, 1, 13)) for number in range(2, 6)]
+    assert max(item.auc_high for item in found) == 1
+
+
 def test_groups_without_spread_have_no_test():
     assert all(map(math.isnan, welch_t([0.25] * 4, [0.25] * 5)))
     found = compared([0.25] * 4, [0.25] * 5)

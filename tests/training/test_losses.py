@@ -43,6 +43,16 @@ def test_one_position_computed_by_hand():
 
 
 @torch.no_grad()
+def test_masked_entries_count_for_nothing():
+    masked = [-torch.inf, -torch.inf]
+    for more in ([-torch.inf, 0.0], [0.0, -torch.inf], masked):  # of the student; the teacher never says them
+        _, (_, divergence) = terms_of([*STUDENT, *more], [*TEACHER, *masked], shared_ids=(slice(5), slice(5)))
+        others = torch.tensor([*STUDENT, *more]).div(TAU).log_softmax(0)[:3]
+        teacher = torch.tensor(TEACHER).div(TAU).log_softmax(0)
+        assert float(divergence) == pytest.approx(float((teacher.exp() * (teacher - others)).sum()), abs=1e-6)
+
+
+@torch.no_grad()
 def test_positions_are_summed():
     torch.testing.assert_close(terms_of(STUDENT, TEACHER, num=2)[1], 2 * terms_of(STUDENT, TEACHER)[1])
 

@@ -43,6 +43,7 @@ def warnings_about(
     yield from builder.warnings()
     yield from _blank_warnings(audit, builder)
     yield from _repeated_warnings(audit, builder)
+    yield from _cluster_warnings(audit, builder)
     if audit.scored_text:
         yield from cut_warnings(audit.groups, builder)
 
@@ -126,6 +127,20 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
             yield (
                 f"{num_shared} texts of the suspect set are in the {name} set too, which hides what differs between "
                 "them. Give text that is not in question."
+            )
+
+
+def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
+    if not audit.method.by_document:
+        return
+    for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):
+        documents = builder.get(audit.groups[name].corpus).documents
+        clusters = [item.cluster_id for item in documents if item.cluster_id]
+        if len(clusters) > (number := len(set(clusters))):
+            yield (
+                f"{len(clusters)} documents of the {name} set are of {number} clusters, and the test takes all for "
+                "independent: p is too small. Give one document of each, or choose a method that counts clusters "
+                "(difference_in_differences, clearance)."
             )
 
 

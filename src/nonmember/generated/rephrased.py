@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,9 +19,12 @@ from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB
+from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.processes import process_rank
 
 log = logging.getLogger(__name__)
+
+CUT = "cut.json"  # beside the documents: ids of those whose text was cut
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,8 @@ class Written(CorpusSpec):
     """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
-    before it is shown.   seed: with the document's id, that of its draws.   may_be_cut: whether a text that a server
-    says was cut at max_new_tokens is kept; else it is dropped and counted.
+    before it is shown.   seed: with the document's id, that of its draws.   may_be_cut: whether a text that was cut at
+    max_new_tokens is kept; else it is dropped and counted.
     """
 
     base: CorpusSpec
@@ -61,7 +65,7 @@ class Written(CorpusSpec):
             "base": self.base.content(builder),
             "model": self.model.key(builder),
             "precision": builder.compute.precision,
-            **({"may_be_cut": True} if self.may_be_cut and not self.stored else {}),  # those that are stored always may
+            **({"may_be_cut": True} if self.may_be_cut and not self.stored else {}),  # what is stored holds all texts
         }
 
     def lookup_key(self, builder: Builder) -> dict[str, Any]:
@@ -90,13 +94,28 @@ class Written(CorpusSpec):
             )
         except ValueError as error:
             raise ValueError(f"{self.model.readable} cannot write. {error}") from error
-        corpus = Corpus(tuple(replace(document, text=written[document.doc_id]) for document in base.documents))
+        corpus = Corpus(tuple(replace(document, text=written[document.doc_id].text) for document in base.documents))
         if process_rank() == 0:
             corpus.save(folder / DOCUMENTS)
+            cut = [doc_id for doc_id, item in written.items() if not item.finished]
+            write_text_atomically(folder / CUT, json.dumps(cut))
         return {"num_documents": len(corpus), "dropped": {}, "model": self.model.readable}
 
+    def shown(self, builder: Builder) -> list[str]:
+        """What the model is shown of each document of `base`: all of it by a model that can only be asked."""
+        texts = [document.text for document in builder.get(self.base).documents]
+        if not self.stored:
+            return texts
+        from nonmember.models.prompting import shortened
+
+        return shortened(self.model.load_tokenizer(builder), texts, self.max_tokens)
+
     def load(self, builder: Builder, entry: Entry) -> Corpus:
-        return Corpus.load(entry.path / DOCUMENTS)
+        """Of what earlier versions kept nobody knows which was cut: all are taken for whole."""
+        written, is_known = Corpus.load(entry.path / DOCUMENTS), CUT in entry.files and not self.may_be_cut
+        cut = set(json.loads((entry.path / CUT).read_text()) if is_known else ())
+        kept = tuple(document for document in written.documents if document.doc_id not in cut)
+        return self._without(kept, len(written), Counter({self._is_cut: len(cut)} if cut else {}))
 
     def build(self, builder: Builder) -> Corpus:
         """By a model that can only be asked; its table of completions is what is kept."""
@@ -117,18 +136,25 @@ class Written(CorpusSpec):
         ]
         both = list(zip(base.documents, self.model.complete(builder, requests), strict=True))
         kept = tuple(replace(document, text=answer.text) for document, answer in both if not self._missing(answer))
-        dropped = Counter(f"written: {reason}" for _, answer in both if (reason := self._missing(answer)))
+        reasons = Counter(reason for _, answer in both if (reason := self._missing(answer)))
+        return self._without(kept, len(both), reasons)
+
+    def _without(self, kept: tuple[Document, ...], number: int, reasons: Counter[str]) -> Corpus:
+        dropped = {f"written: {reason}": count for reason, count in sorted(reasons.items())}
         if dropped:
-            listed = ", ".join(f"{reason}: {number}" for reason, number in sorted(dropped.items()))
-            log.warning("%s: of %d texts some are left out (%s).", name, len(both), listed)
-        return Corpus(kept, dict(sorted(dropped.items())))
+            listed = ", ".join(f"{reason}: {count}" for reason, count in dropped.items())
+            log.warning("%s: of %d texts some are left out (%s).", self.model.readable, number, listed)
+        return Corpus(kept, dropped)
 
     def _missing(self, answer: Completion) -> str:
         """Why an answer is no text, empty where it is one: a truncated rephrasing is no match for a whole original."""
         if answer.outcome != "answered":
             return answer.outcome
-        is_cut = answer.finish_reason == "length" and not self.may_be_cut
-        return f"cut at max_new_tokens={self.max_new_tokens}" if is_cut else ""
+        return self._is_cut if answer.finish_reason == "length" and not self.may_be_cut else ""
+
+    @property
+    def _is_cut(self) -> str:
+        return f"cut at max_new_tokens={self.max_new_tokens}"
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "written", "base": self.base.identity(), "model": self.model.recipe(), **self.settings()}
@@ -150,6 +176,7 @@ class Rephrasings(CorpusSpec):
 
     White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
     equal to the original, one shorter or longer than `min_length_ratio` or `max_length_ratio` times it, in characters.
+    The original is as much of the document as was rephrased.
     Raises ValueError where fewer than two are left.
     """
 
@@ -170,13 +197,14 @@ class Rephrasings(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         originals = builder.get(self.base).documents
+        shown = self.texts.shown(builder) if isinstance(self.texts, Written) else [item.text for item in originals]
         texts = builder.get(self.texts)
         given = {document.doc_id: normalise(document.text) for document in texts.documents}
         dropped: Counter[str] = Counter()
         kept = []
-        for document in originals:
+        for document, original in zip(originals, shown, strict=True):
             text = given.get(document.doc_id)
-            if (reason := self._rejected(document, text)) is not None:
+            if (reason := self._rejected(normalise(original), text)) is not None:
                 dropped[reason] += 1
             else:
                 assert text is not None
@@ -191,8 +219,7 @@ class Rephrasings(CorpusSpec):
             )
         return Corpus(tuple(kept), dict(sorted(dropped.items())))
 
-    def _rejected(self, document: Document, text: str | None) -> str | None:
-        original = normalise(document.text)
+    def _rejected(self, original: str, text: str | None) -> str | None:
         if text is None:
             return "no rephrasing given"
         if not text:

@@ -246,6 +246,7 @@ class Method(Checked, ABC):
         picture: Of what the method looks at.
         details_type: Of its outcomes.
         requirements: What it needs with its usual settings.
+        by_document: Whether its test takes documents for independent draws, of one cluster or not.
         passed_on: How those of its warnings begin that a result joined of several methods repeats.
     """
 
@@ -257,6 +258,7 @@ class Method(Checked, ABC):
     picture: ClassVar[Picture] = "scores"
     details_type: ClassVar[type[Details]] = Details
     requirements: ClassVar[Requirements]
+    by_document: ClassVar[bool] = False
     passed_on: ClassVar[tuple[str, ...]] = ()
     alpha: float
     max_tokens: int

@@ -107,6 +107,7 @@ class LlmDi(Method):
     )
     picture = "groups"
     details_type = InferenceDetails
+    by_document = True
     requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout",), same_draw=True, passes=2
     )

@@ -47,6 +47,8 @@ from nonmember.methods.details import INLINED, Details
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
+from nonmember.stats._arrays import numbered
+from nonmember.stats.proportions import FEW, Hits, exact_where_few
 from nonmember.stats.two_groups import GroupComparison
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
@@ -136,26 +138,39 @@ class BlankProbe(ClozeProbe):
         )
 
 
-_TAGGED = re.compile(r"<name>(.*?)(?:</name>|$)", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(/?)name>", re.IGNORECASE)
+_OWN_EXAMPLE = re.compile(r"(?<=\S)\s*\n\s*Input:")  # with which a model that continues text goes on
 
 
 def is_tagged(text: str) -> bool:
-    return bool(_TAGGED.search(text))
+    return _in_tags(text) is not None
 
 
 def is_in_form(text: str) -> bool:
     """Whether it is a word in tags, or a single word and no more."""
-    return is_tagged(text) or len(text.split()) == 1
+    return is_tagged(text) or len(_answer_in(text).split()) == 1
 
 
 def word_of(text: str) -> str:
     """What stands in the first tags, all of it; without tags the first word. As `plain` writes it.
 
-    The first, since a model that continues text goes on with examples of its own.
+    An example of the model's own behind its answer is none.
     """
-    if found := _TAGGED.search(text):
-        return plain(found[1])
-    return next((word for word in map(plain, text.split()) if word), "")
+    if (tagged := _in_tags(text)) is not None:
+        return plain(tagged)
+    return next((word for word in map(plain, _answer_in(text).split()) if word), "")
+
+
+def _answer_in(text: str) -> str:
+    return _OWN_EXAMPLE.split(text, maxsplit=1)[0]
+
+
+def _in_tags(text: str) -> str | None:
+    """None without tags; one that was not opened, or not closed, goes from the beginning, or to the end."""
+    before, *rest = _TAG.split(_answer_in(text), maxsplit=2)
+    if not rest:
+        return None
+    return before if rest[0] else rest[1]
 
 
 def plain(text: str) -> str:
@@ -253,8 +268,9 @@ class NameCloze(TakesFew):
         groups = {name: self._as_details(group, name) for name, group in documents.items()}
         hits, number = groups[SUSPECT]["num_right"], groups[SUSPECT]["num_documents"]
         reasons = list(self._reasons_against(groups))
-        comparison = None
+        comparison, exact = None, dict[str, float]()
         if HELDOUT in documents and all(item["num_units"] >= 2 for item in groups.values()):
+            exact = exact_where_few(*(_hits_of(documents[name], name) for name in (HELDOUT, SUSPECT)))
             suspect, clean = (by_unit(group, CLOZE, name)[1] for name, group in documents.items())
             comparison = self.compared(suspect, clean, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}
@@ -262,7 +278,7 @@ class NameCloze(TakesFew):
         if reasons:
             verdict = "invalid"
         elif comparison is not None:
-            above = comparison.p_value < self.alpha and comparison.difference > 0
+            above = max([comparison.p_value, *exact.values()]) < self.alpha and comparison.difference > 0
             verdict = "evidence_of_membership" if above else "inconclusive"
         mean = groups[SUSPECT]["mean_of_units"]
         return TestOutcome(
@@ -273,7 +289,11 @@ class NameCloze(TakesFew):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} names were given."),
-            warnings=(*reasons, *self._warnings(comparison, controls)),
+            warnings=(
+                *reasons,
+                *(FEW.format(what=what, p=p) for what, p in exact.items()),
+                *self._warnings(comparison, controls),
+            ),
             details=ClozeDetails(
                 comparison=as_details(comparison) if comparison else None,
                 mean_suspect=None if comparison else mean,
@@ -348,6 +368,12 @@ class NameCloze(TakesFew):
                     f"{control.mean_first:.3f} of it and {control.mean_second:.3f} of the clean group "
                     f"(p = {control.p_value:.2g})."
                 )
+
+
+def _hits_of(documents: ScoredDocuments, group: str) -> Hits:
+    """Right names of each work."""
+    rows = numbered(units(documents, group))
+    return Hits(np.bincount(rows, documents.values[CLOZE]).astype(np.int64), np.bincount(rows))
 
 
 # The prompt: structure after Chang et al. (2023), in our own words ----------------------------------------------------

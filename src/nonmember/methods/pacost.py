@@ -163,6 +163,7 @@ class Pacost(Method):
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
     details_type = PacostDetails
+    by_document = True
     requirements = Requirements(
         access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
     )

@@ -50,6 +50,7 @@ class PairedT(Method):
     )
     picture = "pairs"
     details_type = PairedDetails
+    by_document = True
     requirements = replace(Prism.requirements, inputs=("reference",))
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:

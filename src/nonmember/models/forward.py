@@ -35,6 +35,9 @@ _SOFT_CAP_NAMES = ("final_logit_softcapping", "logits_soft_cap", "softcap")
 _TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
+# Stands for a logit of minus infinity: its probability is 0, and 0 times its square is still a number.
+LOWEST_LOGIT = -1e15
+
 PLACED = "_hf_hook"  # what accelerate leaves on a module that it has put on a device
 GATHERED = "_gathered"  # the method of a sharded output matrix that calls a function while the matrix is whole
 

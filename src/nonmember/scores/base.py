@@ -24,6 +24,7 @@ SMALL_NLL = "the target's negative log-likelihood is 1e-8 or less, too small to 
 USUAL_OUT_MODELS = 4  # as many as costs are reckoned for; the dose meter has two to four controls that read nothing
 
 NO_TOKENS = "no scored token: the text has fewer than two tokens"
+NO_NUMBER = "what was observed of the text is no number"
 
 
 T = TypeVar("T")
@@ -215,7 +216,8 @@ def scores_with_reasons(
     candidates = {NO_TOKENS: tokens.num_tokens == 0, **(undefined or {})}
     reasons: dict[str, str] = {}
     for index in np.flatnonzero(np.isnan(values)):
-        reasons[tokens.doc_ids[index]] = next(reason for reason, where in candidates.items() if where[index])
+        found = (reason for reason, where in candidates.items() if where[index])
+        reasons[tokens.doc_ids[index]] = next(found, NO_NUMBER)
     return DocumentScores(tokens.doc_ids, values, reasons, dict(counters or {}))
 
 

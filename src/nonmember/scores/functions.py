@@ -2,14 +2,16 @@
 
 A text is its scored tokens, one number per token: [T] natural logarithms, nats. Several texts are a list of such
 arrays, or [documents, T]. One text gives a float, several give [documents] float64; NaN where a score is undefined, as
-for a text without scored tokens. Higher = more likely a member.
+for a text without scored tokens. Higher = more likely a member. A log-probability below -100, minus infinity too,
+counts as -100, as wherever a model is read.
 
 The log-probabilities of a text under a transformers model:
 
     logits = model(ids[None]).logits[0, :-1].log_softmax(-1)       # [T, V], of the tokens after the first
+    logits = logits.clamp_min(-100)                                # of a masked token 0 * -inf would be NaN
     log_probs = logits.gather(-1, ids[1:, None])[:, 0]             # [T]
     means = (logits.exp() * logits).sum(-1)                        # [T], for Min-K%++
-    stds = ((logits.exp() * logits.square()).sum(-1) - means.square()).sqrt()
+    stds = (logits.exp() * (logits - means[:, None]).square()).sum(-1).sqrt()
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy.typing as npt
 
 from nonmember.records import FloatArray, TokenTable
 from nonmember.records.neighbours import name_of_neighbour
-from nonmember.records.tokens import TOKEN_SCHEMA
+from nonmember.records.tokens import LOG_PROB_FLOOR, TOKEN_SCHEMA
 from nonmember.scores.base import Score, ScoreInputs
 from nonmember.scores.frequency import DcPdd
 from nonmember.scores.likelihood import Loss, Perplexity
@@ -370,7 +372,7 @@ def _table(log_probs: Tokens, is_one: bool, name: str, **columns: Tokens) -> Tok
     lengths = [len(text) for text in texts]
     total = sum(lengths)
     values: dict[str, Any] = {column: np.zeros(total, np.int64) for column in TOKEN_SCHEMA.names if column != "doc_id"}
-    values["log_prob"] = np.concatenate([*texts, np.zeros(0)])
+    values["log_prob"] = np.maximum(np.concatenate([*texts, np.zeros(0)]), LOG_PROB_FLOOR)
     for column, given in columns.items():
         parts = _arrays(given, is_one, column)
         if (found := [len(part) for part in parts]) != lengths:
@@ -390,5 +392,10 @@ def _arrays(tokens: Any, is_one: bool, name: str) -> list[FloatArray]:
         raise ValueError(
             f"Expected {name} to hold one number per token, [T] or a list of such arrays; got shape "
             f"{next(text.shape for text in texts if text.ndim != 1)}. Pass one array per text."
+        )
+    if any(np.isnan(text).any() for text in texts):
+        raise ValueError(
+            f"Expected a number for every token in {name}; got NaN. Where a token has no probability, 0 times minus "
+            "infinity is one: clamp log-probabilities at -100 first."
         )
     return texts

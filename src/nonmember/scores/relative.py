@@ -256,7 +256,7 @@ class Perturbed(Score):
                 values = np.divide(loss_perturbed, loss, out=np.full(len(loss), np.nan), where=loss > 0)
             case "loss_difference":
                 values = loss_perturbed - loss
-        undefined = {f"perturbed: {NO_TOKENS}": np.isnan(loss_perturbed), "a loss of 0 to divide by": loss == 0}
+        undefined = {f"perturbed: {NO_TOKENS}": np.isnan(loss_perturbed), "a loss of 0 to divide by": loss <= 0}
         return scores_with_reasons(tokens, values, undefined)
 
 

@@ -46,6 +46,7 @@ class ScoreTable:
         """limit: tokens of a document that are read.   one_of_many: whether it is a small part of what is scored."""
         wanted = scoring.wanted()
         blank = {item.doc_id for item in builder.get(scoring.corpus).documents if is_blank(item.scored_text)}
+        _say_what_is_not_unread(wanted, scoring, builder)
         read = None
         if scoring.model.has_weights:
             read = builder.get(Read(scoring.model, scoring.corpus, limit))
@@ -131,6 +132,23 @@ def _first_reason(doc_id: str, reasons: Mapping[str, Mapping[str, str]]) -> str 
     return "; ".join(
         f"{why} ({', '.join(name for name in found if found[name] == why)})" for why in dict.fromkeys(found.values())
     )
+
+
+def _say_what_is_not_unread(wanted: Mapping[str, family.Score], scoring: Scoring, builder: Builder) -> None:
+    """Documents among the unread texts, of which ReCaLL takes none."""
+    ranking = [name for name, item in wanted.items() if item.needs_population]
+    if scoring.prefix is None or not ranking:
+        return
+    documents = {item.scored_text for item in builder.get(scoring.corpus).documents}
+    texts = [item.scored_text for item in builder.get(scoring.prefix).documents]
+    if shared := sum(text in documents for text in texts):
+        log.warning(
+            "%s of the %s unread texts (prefix) are documents themselves, so that %s ranks these among one another. "
+            "Give texts that are not in question.",
+            f"{shared:,}",
+            f"{len(texts):,}",
+            ", ".join(ranking),
+        )
 
 
 def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, read: TextsRead) -> None:

@@ -281,7 +281,8 @@ def resampled(scores: FloatArray, is_member: BoolArray, counts_NB: FloatArray) -
         Both [B], NaN where a resample lacks a kind.
     """
     order = np.argsort(-scores, kind="stable")
-    starts = np.concatenate([[True], np.diff(scores[order]) != 0]).nonzero()[0]
+    ordered = scores[order]
+    starts = np.concatenate([[True], ordered[1:] != ordered[:-1]]).nonzero()[0]  # infinite ones tie too
     num_resamples = counts_NB.shape[1]
     aucs_B, tprs_B = np.empty(num_resamples), np.empty(num_resamples)
     step = max(1, _BLOCK_ELEMENTS // max(1, scores.size))

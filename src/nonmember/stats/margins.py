@@ -227,6 +227,6 @@ def pooled_spread(groups: Mapping[Label, Sequence[float]], at: Label) -> Spread:
             f"{len(samples)} in all. Add a seed to the controls."
         )
     variance = sum(float(((values - values.mean()) ** 2).sum()) for values in samples.values()) / df
-    if variance == 0:
+    if all(np.ptp(values) <= 4 * np.finfo(np.float64).eps * np.abs(values).max() for values in samples.values()):
         raise ValueError("Expected controls that differ; those of a dose are all equal. Give each its own seed.")
     return Spread(float(samples[at].mean()), samples[at].size, math.sqrt(variance), df)

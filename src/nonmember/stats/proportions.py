@@ -116,7 +116,7 @@ def shares_greater(
         The one-sided p, small where the mean of the first group lies above that of the second.
 
     Raises:
-        ValueError: For NaN; and where units are permuted for fewer than two in a group, and fewer than one permutation.
+        ValueError: For NaN; and where units are permuted for an empty group, and fewer than one permutation.
 
     Source: Ours; docs/methods/prefix_completion.md.
 
@@ -127,6 +127,9 @@ def shares_greater(
     first, second = as_scores("first", first), as_scores("second", second)
     if np.isin(np.concatenate([first, second]), (0, 1)).all():
         return fisher_greater(int(first.sum()), first.size, int(second.sum()), second.size)
+    if min(first.size, second.size) == 1:  # which SciPy refuses: the one may be any of them all
+        both = np.concatenate([first, second])
+        return float((both >= first[0] if first.size == 1 else both <= second[0]).mean())
     found = scipy.stats.permutation_test(
         (first, second), _difference, vectorized=True, n_resamples=num_permutations, alternative="greater", rng=rng
     )
@@ -180,6 +183,41 @@ class Hits:
 
     def first(self, number: int) -> Hits:
         return Hits(self.hits[:number], self.asked[:number])
+
+
+FEW_HITS, FEW_PERMUTATIONS = 5, 1999
+FEW = (
+    f"One set has fewer than {FEW_HITS} {{what}}, which is too few to see how much they vary; an exact test decides "
+    "too (p = {p:.2g})."
+)
+
+
+def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
+    """Permutation test of the units' shares where a side has fewer than `FEW_HITS` hits, or misses.
+
+    One without any seems not to vary, and the smaller side is without any often by chance: tests that estimate how much
+    rates vary then reject far too often.
+
+    Args:
+        less: Hits of the units of one side.
+        more: Hits of the units of the other.
+
+    Returns:
+        "hits" or "misses", of which there are few -> one-sided p of `shares_greater`, small where `more` has more; its
+        permutations are always the same.
+
+    Source: Ours; docs/methods/mc_pdd.md.
+
+    >>> exact_where_few(Hits([0, 0, 0], [9, 9, 9]), Hits([2, 4, 5], [9, 9, 9]))
+    {'hits': 0.05}
+    """
+    numbers = {"hits": (less.hits, more.hits), "misses": (less.asked - less.hits, more.asked - more.hits)}
+    few = [what for what, both in numbers.items() if min(int(item.sum()) for item in both) < FEW_HITS]
+    if not few:
+        return {}
+    shares = [np.sort(side.hits / side.asked) for side in (more, less)]  # so that the order of units does not matter
+    p = shares_greater(*shares, num_permutations=FEW_PERMUTATIONS, rng=np.random.default_rng(0))
+    return {" and ".join(few): p}
 
 
 @dataclass(frozen=True, eq=False)

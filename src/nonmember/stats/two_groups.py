@@ -234,8 +234,8 @@ def _resampled(
     return {
         "difference": means[0] - means[1],
         "mean_first": means[0],
-        "best_balanced_accuracy": np.maximum((1 + (tpr_VB - fpr_VB).max(axis=0)) / 2, 0.5),
-        "roc_auc": (above_VB * shares[1]).sum(axis=0),
+        "best_balanced_accuracy": np.clip((1 + (tpr_VB - fpr_VB).max(axis=0)) / 2, 0.5, 1.0),
+        "roc_auc": np.clip((above_VB * shares[1]).sum(axis=0), 0.0, 1.0),  # sums of shares may round beyond 1
     }
 
 

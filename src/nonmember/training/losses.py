@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nonmember.models.forward import Head, Ids
+from nonmember.models.forward import LOWEST_LOGIT, Head, Ids
 
 BYTES_PER_LOGIT = 4
 
@@ -164,8 +164,8 @@ def distillation_terms(
     """
     ours, theirs = shared_ids
     divergence, of_divergence_NS = _divergence(
-        F.log_softmax(logits_NV[:, ours] / tau, dim=-1),
-        F.log_softmax(teacher_head(teacher_ND).float()[:, theirs] / tau, dim=-1),
+        F.log_softmax((logits_NV[:, ours] / tau).clamp_(min=LOWEST_LOGIT), dim=-1),
+        F.log_softmax((teacher_head(teacher_ND).float()[:, theirs] / tau).clamp_(min=LOWEST_LOGIT), dim=-1),
         None if upstream_K is None else upstream_K[1],
     )
     values, gradient_NV = cross_entropy_terms(logits_NV, targets_N, upstream_K=upstream_K)

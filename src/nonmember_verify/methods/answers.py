@@ -8,12 +8,13 @@ import math
 import numpy as np
 from scipy import special, stats
 
-from nonmember_verify.bundle import Audit, FloatArray, table_of
+from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check_p, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
+FEW_HITS, FEW_PERMUTATIONS = 5, 1999  # hits or misses of a set, below which an exact test decides too
 
 
 def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tuple[str, bool]]]:
@@ -41,6 +42,33 @@ def _by_unit(audit: Audit, name: str, measurement: str) -> list[list[bool]]:
     for unit, document in zip(group.units.tolist(), group.documents, strict=True):
         units.setdefault(unit, []).extend(correct for _, correct in answers[document])
     return list(units.values())
+
+
+def _stands(less: np.ndarray, more: np.ndarray, alpha: float) -> bool:
+    """What an exact test of the units' shares says where a set has few hits, or few misses; True where none has."""
+    sides = (less, more)
+    if min(min(side[:, 0].sum(), (side[:, 1] - side[:, 0]).sum()) for side in sides) >= FEW_HITS:
+        return True
+    first, second = (np.sort(side[:, 0] / side[:, 1]) for side in (more, less))
+    return _p_of_permutations(first, second, FEW_PERMUTATIONS, np.random.default_rng(0)) < alpha
+
+
+def _p_of_permutations(first: FloatArray, second: FloatArray, number: int, rng: np.random.Generator) -> float:
+    both = np.concatenate([first, second])
+    if np.isin(both, (0, 1)).all():
+        return float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
+    if min(len(first), len(second)) == 1:
+        return float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
+    return float(
+        stats.permutation_test(
+            (first, second),
+            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+            vectorized=True,
+            n_resamples=number,
+            alternative="greater",
+            rng=rng,
+        ).pvalue
+    )
 
 
 # MC-PDD ---------------------------------------------------------------------------------------------------------------
@@ -71,7 +99,8 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
         report.numbers("control", {"p": (audit.details["control"]["p_value"], p_control)}, "with the seed")
         invalid |= p_control < alpha
     evidence = MEMBERSHIP if settings["reference"] == "non_member" else NON_MEMBERSHIP
-    return Conclusion("invalid" if invalid else evidence if p < alpha else "inconclusive")
+    found = p < alpha and _stands(less, more, alpha)
+    return Conclusion("invalid" if invalid else evidence if found else "inconclusive")
 
 
 def _hits(audit: Audit, name: str) -> np.ndarray:
@@ -130,11 +159,18 @@ def name_cloze(audit: Audit, report: Report) -> Conclusion:
     decision = "score_only"
     if len(works) == 2 and min(map(len, works)) >= 2:
         found = _compared(audit, works[0], works[1], report)
-        decision = "inconclusive" if found == "invalid" else found
+        less, more = (_right_of(groups[name]) for name in ("heldout", "suspect"))
+        decision = MEMBERSHIP if found == MEMBERSHIP and _stands(less, more, audit.alpha) else "inconclusive"
     else:
         report.numbers("statistic", audit.beside(share=float(works[0].mean())), "from the answers")
     sentence = f"{hits} of {len(groups['suspect'])} names were given."
     return Conclusion("invalid" if invalid else decision, {"found": sentence})
+
+
+def _right_of(group: Group) -> np.ndarray:
+    """[units, 2] right names and questions."""
+    units = group.by_appearance
+    return np.column_stack([np.bincount(units, group.values["cloze"]), np.bincount(units)]).round().astype(np.int64)
 
 
 def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> str:
@@ -190,20 +226,10 @@ def sampled_completion(audit: Audit, report: Report) -> Conclusion:
 def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> float:
     stated, number = audit.statistics["p_value"], audit.settings["num_permutations"]
     both = np.concatenate([first, second])
-    if np.isin(both, (0, 1)).all():
-        p = float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
-        report.numbers("p", {"p": (stated, p)}, "by the hypergeometric distribution", tolerance=1e-8)
+    p = _p_of_permutations(first, second, number, audit.rng())
+    if np.isin(both, (0, 1)).all() or min(len(first), len(second)) == 1:
+        report.numbers("p", {"p": (stated, p)}, "of all permutations", tolerance=1e-8)
         return p
-    p = float(
-        stats.permutation_test(
-            (first, second),
-            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
-            vectorized=True,
-            n_resamples=number,
-            alternative="greater",
-            rng=audit.rng(),
-        ).pvalue
-    )
     report.numbers("p", {"p": (stated, p)}, "by permutations with the seed")
     rng = np.random.Generator(np.random.Philox(len(both)))
     orders = np.argsort(rng.random((OWN_RESAMPLES, len(both))), axis=1)[:, : len(first)]

@@ -38,6 +38,7 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
     require_scores,
+    units,
 )
 from nonmember.methods.decop.answers import (
     AnsweredGroup,
@@ -400,6 +401,8 @@ class DecopBaselines(TakesFew):
         }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        if min(len(set(units(documents[group], group))) for group in (SUSPECT, HELDOUT)) < 2:
+            return TestOutcome.invalid(["Too few works have scores; the least are 2 in each set."], alpha=self.alpha)
         found = {}
         for name in (item.name for item in self.scores):
             suspect, heldout = (by_unit(documents[group], name, group)[1] for group in (SUSPECT, HELDOUT))

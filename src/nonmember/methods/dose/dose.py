@@ -66,6 +66,12 @@ OTHER_BASE = (
 )
 
 
+OWN_SHAPE = (
+    "The panel gives no shape of its features' errors, so it was estimated from these controls: p-values are too "
+    "small and intervals too narrow (docs/methods/dose.md). Measure a shape on other sets, or take one feature."
+)
+
+
 class DoseControl(TypedDict):
     """dose, related: how often it read the set, and related text.   reading: what the meter made of the others says of
     it; None where these end at a lighter dose.   features: by name."""
@@ -365,6 +371,8 @@ class Dose(Method):
                 "The target shows more than models that read nothing, but no control read related text and not the "
                 "set, so related text may be the reason. Give some as method.controls.related."
             )
+        if self.panel.shape is None and len(self.panel.features) > 1:
+            yield OWN_SHAPE
         if not self.controls.own_base:
             yield OTHER_BASE
         if reading.p_at_most < self.alpha and reading.p_at_least < self.alpha:

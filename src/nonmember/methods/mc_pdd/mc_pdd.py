@@ -40,7 +40,7 @@ from nonmember.models import label_of
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates
+from nonmember.stats.proportions import FEW, Hits, RateDifference, difference_of_rates, exact_where_few
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning
 
@@ -50,7 +50,6 @@ IdfCorpus = Literal["own", "pooled"]
 CONTROL = "_control"  # of the groups asked about random words
 HITS = "hits"  # the measurement
 ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (docs/methods/mc_pdd.md)
-FEW_HITS = 5
 SUBSETS = "mc_pdd_subsets"  # of the order in which units enter the smaller corpora of the curve
 
 PROVIDED = (
@@ -234,10 +233,11 @@ class McPdd(Method):
         found = self._difference(documents, "", rng)
         control = self._difference(documents, CONTROL, rng) if self.control else None
         reasons = [*self.reasons_against(documents), *self._gap(control)]
+        exact = exact_where_few(*self._sides(documents, ""))
         verdict: Verdict = "inconclusive"
         if reasons:
             verdict = "invalid"
-        elif found.p_value < self.alpha:
+        elif max([found.p_value, *exact.values()]) < self.alpha:
             verdict = "evidence_of_membership" if self.reference == "non_member" else "evidence_of_non_membership"
         return TestOutcome(
             statistic=found.difference,
@@ -246,7 +246,7 @@ class McPdd(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
-            warnings=(*reasons, *self._few_hits(documents)),
+            warnings=(*reasons, *(FEW.format(what=what, p=p) for what, p in exact.items())),
             details=McPddDetails(
                 comparison=as_details(found),
                 suspect=self._details_of(documents[SUSPECT], SUSPECT),
@@ -310,15 +310,6 @@ class McPdd(Method):
         return [
             f"Words drawn at random show a gap too (p = {control.p_value:.2g}): one corpus is easier to guess "
             "altogether, or known word for word, and a gap in specific words cannot be told from that."
-        ]
-
-    def _few_hits(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
-        numbers = [int(hits_of(documents[name], name).hits.sum()) for name in (SUSPECT, HELDOUT)]
-        if min(numbers) >= FEW_HITS:
-            return []
-        return [
-            f"There are {numbers[0]} and {numbers[1]} hits in suspect and reference set: with fewer than {FEW_HITS} "
-            "the bootstrap is not reliable."
         ]
 
     def _details_of(self, group: ScoredDocuments, name: str) -> AskedCorpus:

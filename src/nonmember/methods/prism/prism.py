@@ -134,6 +134,7 @@ class Prism(Method):
     )
     picture = "ranks"
     details_type = PrismDetails
+    by_document = True
     requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
     )

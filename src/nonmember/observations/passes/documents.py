@@ -26,8 +26,10 @@ from torch import Tensor
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import DocumentReader, Masks, PartWriter, Scored, masks_of, ready, write_parts
+from nonmember.observations.passes.vocabulary import check_distribution
 from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
 from nonmember.records.documents import GRADIENT_SCHEMA, NORMS
+from nonmember.records.tokens import LOG_PROB_FLOOR
 from nonmember.scores.base import NO_TOKENS, DocumentScores
 from nonmember.training.adapters import dropout_of_adapter
 from nonmember.training.losses import BYTES_PER_LOGIT
@@ -124,8 +126,12 @@ class Comparer(DocumentReader):
         for ours, theirs in zip(ours_ND.split(step), theirs_ND.split(step), strict=True):
             ours_NS = F.log_softmax(self._split.head(ours).float()[:, our_ids], dim=-1)
             theirs_NS = F.log_softmax(other.head(theirs).float()[:, their_ids], dim=-1)
+            for log_probs_NS in (ours_NS, theirs_NS):  # of masked entries 0 times minus infinity would be NaN
+                log_probs_NS.clamp_(min=LOG_PROB_FLOOR)
             divergences.append(F.kl_div(ours_NS, theirs_NS, log_target=True, reduction="none").sum(dim=-1))
-        return torch.cat(divergences) if divergences else ours_ND.new_zeros(0)
+        divergences_N = torch.cat(divergences) if divergences else ours_ND.new_zeros(0)
+        check_distribution(divergences_N)
+        return divergences_N
 
 
 class DivergenceWriter(PartWriter):

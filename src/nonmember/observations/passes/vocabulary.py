@@ -11,16 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nonmember.models.forward import Head
+from nonmember.models.forward import LOWEST_LOGIT, Head
 from nonmember.observations.base import BLOCK_BYTES
 from nonmember.records.tokens import LOG_PROB_FLOOR
 
 # On a CPU the dozen passes after the product go over this much of the block at a time, which stays in the
 # cache.
 _CACHE_BYTES = 4 * 2**20
-
-# Stands for a logit of minus infinity: its probability is 0, and 0 times its square is still a number.
-_LOWEST_LOGIT = -1e15
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def token_statistics(
     for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes, workspace or Workspace()):
         results_R = log_prob[rows], mean[rows], std[rows]
         _block_statistics(logits_RV, target_ids_N[rows], scratch, *results_R)
-    _check_distribution(log_prob + mean)
+    check_distribution(log_prob + mean)
     num_floored = int((log_prob < LOG_PROB_FLOOR).sum())
     return TokenMoments(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, num_floored)
 
@@ -90,15 +87,15 @@ def token_log_probs(
     """The log-probability of each target as `token_statistics` has it, and how many were floored."""
     log_prob_N = torch.empty(len(target_ids_N), device=features_ND.device)
     for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes, workspace or Workspace()):
-        x_RV = logits_RV.clamp_(min=_LOWEST_LOGIT)
+        x_RV = logits_RV.clamp_(min=LOWEST_LOGIT)
         log_prob_N[rows] = _log_prob_of(x_RV, target_ids_N[rows], scratch[0])[0]
-    _check_distribution(log_prob_N)
+    check_distribution(log_prob_N)
     num_floored = int((log_prob_N < LOG_PROB_FLOOR).sum())
     return log_prob_N.clamp_(min=LOG_PROB_FLOOR), num_floored
 
 
-def _check_distribution(values_N: Tensor) -> None:
-    """values_N: NaN where the logits are no distribution."""
+def check_distribution(values_N: Tensor) -> None:
+    """Refuse NaN, which stands where the logits of a token are no distribution."""
     bad = torch.nonzero(torch.isnan(values_N)).flatten()
     if len(bad):
         raise ValueError(
@@ -150,7 +147,7 @@ def _block_statistics(
     It holds the logits, then x = log p - log p_max, then d = log p - mean.
     """
     p_RV, product_RV = scratch
-    x_RV.clamp_(min=_LOWEST_LOGIT)
+    x_RV.clamp_(min=LOWEST_LOGIT)
     targets_R, log_p_max_R1 = _log_prob_of(x_RV, target_ids_R, p_RV)
     log_prob_R.copy_(targets_R)
     mean_x_R1 = torch.mul(p_RV, x_RV, out=product_RV).sum(1, keepdim=True)
@@ -169,5 +166,5 @@ def _log_prob_of(x_RV: Tensor, target_ids_R: Tensor, p_RV: Tensor) -> tuple[Tens
     max_R1 = x_RV.amax(1, keepdim=True)
     x_RV.sub_(max_R1)
     torch.softmax(x_RV, 1, out=p_RV)
-    log_p_max_R1 = p_RV.amax(1, keepdim=True).log_().masked_fill_(max_R1 <= _LOWEST_LOGIT, torch.nan)
+    log_p_max_R1 = p_RV.amax(1, keepdim=True).log_().masked_fill_(max_R1 <= LOWEST_LOGIT, torch.nan)
     return (x_RV.gather(1, target_ids_R[:, None]) + log_p_max_R1).squeeze(1), log_p_max_R1

@@ -136,14 +136,13 @@ def write_texts(
     *,
     seed: int,
     description: str,
-) -> dict[str, str]:
-    """What `model` writes after each prompt, without special tokens. prompts: document id -> ids.
+) -> dict[str, WrittenText]:
+    """What `model` writes after each prompt. prompts: document id -> ids.
 
     The draws for a document come from `seed` and its id; all else is as of `write`.
     """
     seeds = {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}
-    written = write(model, tokenizer, prompts, seeds, folder, make_trainer, writing, description=description)
-    return {doc_id: item.text for doc_id, item in written.items()}
+    return write(model, tokenizer, prompts, seeds, folder, make_trainer, writing, description=description)
 
 
 def write(
