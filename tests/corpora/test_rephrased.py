@@ -75,6 +75,8 @@ def test_a_rephrasing_is_as_long_as_what_was_rephrased(tmp_path):
     base = tiny.texts(*(20 * f"{item.text} " for item in tiny.SUSPECT.documents))
     written = Written(base, tiny.scratch(1), Prompt("Say it."), 1.0, max_new_tokens=40, max_tokens=9, seed=3)
     assert len(tiny.builder(tmp_path).get(Rephrasings(base, written, 0.5, 100.0))) >= 2
+    whole = tiny.builder(tmp_path).get(replace(written, whole=True))
+    assert whole.dropped == {"written: longer than max_tokens=9": len(base.documents)}
 
 
 def test_a_written_corpus_is_known_by_all_it_is_made_of():

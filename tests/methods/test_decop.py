@@ -250,7 +250,14 @@ def test_the_paraphraser_writes_about_each_group():
     for group, corpus in zip(groups.values(), (ROLES.suspect, ROLES.heldout), strict=True):
         (asked,) = group.measured.values()
         written = Written(
-            corpus, DECOP.paraphraser, PARAPHRASE["short"], temperature=0.1, max_new_tokens=100, max_tokens=60, seed=9
+            corpus,
+            DECOP.paraphraser,
+            PARAPHRASE["short"],
+            temperature=0.1,
+            max_new_tokens=100,
+            max_tokens=60,
+            seed=9,
+            whole=True,
         )
         assert (asked.role, asked.model, asked.probe.corpora) == (
             "target",

@@ -128,6 +128,11 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
                 f"{num_shared} texts of the suspect set are in the {name} set too, which hides what differs between "
                 "them. Give text that is not in question."
             )
+    if num_shared := len(set(texts.get(HELDOUT, ())).intersection(texts.get(UNSEEN, ()))):
+        yield (
+            f"{num_shared} texts of the {HELDOUT} set are in the {UNSEEN} set too, so that it is not treated as the "
+            "suspect set is. Give other unread text."
+        )
 
 
 def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:

@@ -33,7 +33,8 @@ class Written(CorpusSpec):
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
     before it is shown.   seed: with the document's id, that of its draws.   may_be_cut: whether a text that was cut at
-    max_new_tokens is kept; else it is dropped and counted.
+    max_new_tokens is kept; else it is dropped and counted.   whole: whether what was written about a document that was
+    cut before it was shown is dropped too.
     """
 
     base: CorpusSpec
@@ -44,6 +45,7 @@ class Written(CorpusSpec):
     max_tokens: Annotated[int, Count(1)]
     seed: Annotated[int, require_seed]
     may_be_cut: bool = False
+    whole: bool = False
 
     resumable: ClassVar[bool] = True
     joint: ClassVar[bool] = True
@@ -113,9 +115,13 @@ class Written(CorpusSpec):
     def load(self, builder: Builder, entry: Entry) -> Corpus:
         """Of what earlier versions kept nobody knows which was cut: all are taken for whole."""
         written, is_known = Corpus.load(entry.path / DOCUMENTS), CUT in entry.files and not self.may_be_cut
-        cut = set(json.loads((entry.path / CUT).read_text()) if is_known else ())
-        kept = tuple(document for document in written.documents if document.doc_id not in cut)
-        return self._without(kept, len(written), Counter({self._is_cut: len(cut)} if cut else {}))
+        reasons = dict.fromkeys(json.loads((entry.path / CUT).read_text()) if is_known else (), self._is_cut)
+        if self.whole:
+            both = zip(builder.get(self.base).documents, self.shown(builder), strict=True)
+            too_long = f"longer than max_tokens={self.max_tokens}"
+            reasons |= {document.doc_id: too_long for document, text in both if document.text != text}
+        kept = tuple(document for document in written.documents if document.doc_id not in reasons)
+        return self._without(kept, len(written), Counter(reasons.values()))
 
     def build(self, builder: Builder) -> Corpus:
         """By a model that can only be asked; its table of completions is what is kept."""

@@ -147,7 +147,7 @@ class Decop(TakesFew):
     `RecordedChoice`).
 
     passage_length: which of the paper's prompts for paraphrases.   temperature, max_new_tokens: of paraphrasing; a
-    passage is cut to max_tokens before.   num_orders: of the four options, 24 for all.   work: book or paper.
+    passage of more than max_tokens is left out.   num_orders: of the four options, 24 for all.   work: book or paper.
     exam: how the model is told what to do.   reading: of answers, as text or by the letters' probabilities, found among
     top_logprobs alternatives.   answer_tokens: most that it may write.
 
@@ -234,6 +234,7 @@ class Decop(TakesFew):
             max_new_tokens=self.max_new_tokens,
             max_tokens=self.max_tokens,
             seed=roles.seed,
+            whole=True,  # the original is shown whole among its paraphrases
         )
         return Paraphrases(corpus, written)
 
