@@ -129,6 +129,9 @@ def test_where_results_are_out_of_sight_nothing_is_removed(nonmember, kept):
         said = nonmember("store", "remove", "--yes", "--keep-days", 0, "--results", *folders)
         assert (said.status, why in said.err) == (1, True), said.err
     assert nonmember("store", "remove", "--results", "outputs/audits", "disk").status == 0
+    for days in ("nan", "-1"):  # by which nothing would be young
+        said = nonmember("store", "remove", "--yes", "--results", "outputs/audits", "disk", f"--keep-days={days}")
+        assert (said.status, "--keep-days must be a number of at least 0" in said.err) == (1, True), said.err
     assert all(path.exists() for path in kept.values())
 
 
