@@ -152,6 +152,7 @@ def test_unknown_command(nonmember):
         (["--reference-model-name=x"], "write reference.path=x."),
         (["--exp"], "none can be shortened"),
         (["seed=1,2"], "To sweep over it, add --multirun"),
+        (["method=5"], "The choice of a group must be a name, as in method=prism; got int."),
         (["-m", "--config-name", "table2", "world=own"], "needs world.axes.domains, which the chosen world does"),
         (
             ["-m", "--config-name", "table2", "world=own", "world.name=mine"],

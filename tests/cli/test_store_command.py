@@ -63,9 +63,14 @@ def test_a_store_is_not_moved_into_itself_and_a_link_to_one_is(nonmember, kept):
     for inside in (ROOT / "old", ROOT.parent):
         said = nonmember("store", "move", inside)
         assert (said.status, "cannot be inside another" in said.err) == (1, True)
-    said = nonmember("store", "move", "--store", "outputs", "elsewhere/all")
-    assert (said.status, "outputs must hold a store and nothing else" in said.err) == (1, True)
+    for words in (["move", "--store", "outputs", "new"], ["merge", "outputs"], ["verify", "--store", "outputs"]):
+        said = nonmember("store", *words)
+        assert (said.status, "There is no store in outputs." in said.err) == (1, True)
+    (ROOT / "notes.txt").write_text("mine")
+    said = nonmember("store", "move", "new")
+    assert (said.status, "must hold a store and nothing else, since it is removed; got" in said.err) == (1, True)
     assert kept["result"].is_file()
+    (ROOT / "notes.txt").unlink()
     assert kept["target"].is_dir()
     Path("elsewhere").mkdir()
     os.replace(ROOT, "elsewhere/store")
@@ -129,6 +134,9 @@ def test_where_results_are_out_of_sight_nothing_is_removed(nonmember, kept):
         said = nonmember("store", "remove", "--yes", "--keep-days", 0, "--results", *folders)
         assert (said.status, why in said.err) == (1, True), said.err
     assert nonmember("store", "remove", "--results", "outputs/audits", "disk").status == 0
+    for days in ("nan", "-1"):  # by which nothing would be young
+        said = nonmember("store", "remove", "--yes", "--results", "outputs/audits", "disk", f"--keep-days={days}")
+        assert (said.status, "--keep-days must be a number of at least 0" in said.err) == (1, True), said.err
     assert all(path.exists() for path in kept.values())
 
 

@@ -135,6 +135,8 @@ def test_labels_of_an_axis():
     axis = FactAxis("draw", {0: "the first", "other": "draw {}", "none": "no draw"})
     assert list(axis.labels(here, here.runs, "here").values()) == ["the first", "draw 4", "no draw"]
     assert list(FactAxis("draw", "{} times").labels(here, here.runs, "here").values()) == ["0 times", "4 times"]
+    mixed = scope(*(made_up.result(data={"draw": draw}) for draw in ("all", 10, 4)))  # as of results of two hands
+    assert list(FactAxis("draw", "{}").labels(mixed, mixed.runs, "here").values()) == ["4", "10", "all"]
 
 
 def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):

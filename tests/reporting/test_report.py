@@ -118,9 +118,17 @@ def test_unreadable_files_are_counted_and_left_out(report, tmp_path, caplog):
     assert "3 unreadable" in (folder / "report.html").read_text()
 
 
-def test_an_empty_folder_gives_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match=r"There is no result.json below audits. Run audits first, or name"):
-        call(tmp_path, "results=[audits]", "folder=out")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["results=[audits]"], r"There is no result.json below audits. Run audits first, or name"),
+        (["folder=''"], r"folder must be text; got ''. Name the folder of the report."),
+        (["report.title=2026"], r"report.title must be text; got 2026. Put it in quotes."),
+    ],
+)
+def test_what_makes_no_report_gets_one_sentence(tmp_path, words, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call(tmp_path, "folder=out", *words)
 
 
 @pytest.mark.slow

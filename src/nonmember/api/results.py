@@ -199,8 +199,9 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     """
     import pandas as pd
 
-    is_one = isinstance(folders, str | bytes | Mapping | os.PathLike) or not isinstance(folders, Iterable)
-    given = [folders] if is_one else list(folders)
+    named: Any = folders
+    is_one = isinstance(named, str | bytes | Mapping | os.PathLike) or not isinstance(named, Iterable)
+    given = [named] if is_one else list(named)
     for folder in given:
         require_kind(folder, str | os.PathLike, "folders", "a folder of audits, or several")
     found = [path for folder in given for path in outcome_paths(Path(folder))]

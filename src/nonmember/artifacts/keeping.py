@@ -66,11 +66,12 @@ class Kept:
 
 
 def entries(root: Path) -> list[Kept]:
-    """The complete ones, by kind and label. Raises ValueError where there is no store."""
-    if not root.is_dir():
+    """The complete ones, by kind and label. Raises ValueError where there is no store, as in the folder above one."""
+    kinds = [path.name for path in sorted(root.iterdir()) if path.is_dir()] if root.is_dir() else []
+    paths = [path for kind in kinds if kind != PROBES for path in Store(root).sidecars(kind)]
+    others = (path for path in root.glob("*/[!.]*") if path.parent.name not in (PROBES, ANSWERS))
+    if not root.is_dir() or (not paths and any(others)):
         raise ValueError(f"There is no store in {root}. Name its folder (--store), such as outputs/store.")
-    kinds = (path.name for path in sorted(root.iterdir()) if path.is_dir() and path.name != PROBES)
-    paths = [path for kind in kinds for path in Store(root).sidecars(kind)]
     return [Kept(path.parent) for path in sorted(paths)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from nonmember.checks import require_choice
+from nonmember.checks import require_choice, require_kind, require_text
 from nonmember.config.choices import published_sweeps
 from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
@@ -40,7 +40,10 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     could not be used why.
     """
     require_complete(config)
+    require_text(config.folder, "folder", hint="Name the folder of the report.")
     paper = instantiate(config.report)
+    for name in ("title", "subtitle"):
+        require_kind(getattr(paper, name), str, f"report.{name}", "text", hint="Put it in quotes.")
     from nonmember.reports.core.explorer import is_own, table_of_own
     from nonmember.reports.render.write import facts_of, files_of, write_report
     from nonmember.results.load import Collection, load_runs, made_of_usable

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nonmember.artifacts import card, keeping
 from nonmember.artifacts.keeping import Kept
+from nonmember.checks import require_number
 from nonmember.runtime.files import files_below, json_object
 from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import tracked
@@ -105,6 +106,7 @@ def verify(given: argparse.Namespace) -> None:
 
 
 def remove(given: argparse.Namespace) -> None:
+    require_number(given.keep_days, "[0, inf)", "--keep-days")
     kept = keeping.entries(given.store)
     if missing := [folder for folder in given.results if not folder.is_dir()]:
         raise ValueError(f"There is no folder {missing[0]}, so nothing is removed. Correct --results.")

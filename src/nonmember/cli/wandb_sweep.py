@@ -30,6 +30,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from nonmember.checks import require_count
 from nonmember.config.choices import config_directory, sweeps_directory
 from nonmember.config.roots import checked, register
 
@@ -57,6 +58,7 @@ class Search:
     num_runs: int | None = None
 
     def __post_init__(self) -> None:
+        require_count(self.num_runs, 1, "--runs", or_null=True)
         if (self.method == "bayes") != (self.metric is not None):
             raise ValueError(
                 "--metric is what --method bayes optimizes, and no other method takes one. Write --method bayes "

@@ -49,7 +49,7 @@ _NOT_IN_THE_WORLD = re.compile(r"Interpolation key 'world\.([\w.]+)' not found")
 _REFUSED = re.compile(r"ValueError raised while resolving interpolation: (.*)")  # by a resolver of ours
 _SEVERAL_VALUES = re.compile(r"Ambiguous value for argument '(.*)'\n")
 _LACKS = re.compile(r"Missing mandatory value: (\S+)")
-_NO_NAME = re.compile(r"Config group override must be a string or a list. Got (\w+)")
+_NO_NAME = re.compile(r"^Config group override must be a string or a list. Got (\w+)$")
 _UNKNOWN_GROUP = re.compile(r"config group '(.+)' does not exist")
 # Hydra adds hints that lead elsewhere: how to append a new key, where it looked, a page of its manual.
 _NOT_FOR_US = (
@@ -125,8 +125,7 @@ def _explained(error: BaseException) -> str:
             wanted = "To sweep over it, add --multirun. To have it as a list, put it in [ ]."
             return f"{word!r} has several values, between commas. {wanted} {_as_text(word)}"
         case MissingMandatoryValue() | InterpolationToMissingValueError() if error.full_key:
-            lacks = _LACKS.search(str(error))
-            key = lacks[1] if lacks else error.full_key
+            key = (_LACKS.search(str(error)) or {1: error.full_key})[1]
             return f"{key} is not given, and there is no usual one. Add {key}=VALUE."
         case ValidationError() if error.full_key:
             reason = str(error).splitlines()[0].rstrip(".")
@@ -136,8 +135,6 @@ def _explained(error: BaseException) -> str:
             return _of_a_word(error.override)
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
             return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
-        case ValueError() if no_name := _NO_NAME.match(str(error)):
-            return f"The choice of a group must be a name, as in method=prism; got {no_name[1]}. See `nonmember list`."
         case RecursionError():
             return LEADS_BACK
         case OSError(errno=int(number)):
@@ -220,5 +217,8 @@ def _listed(names: Iterable[str]) -> str:
 
 def _flat(text: str) -> str:
     text = re.sub(r"^\w+Error raised while resolving interpolation: ", "", text)
+    text = _NO_NAME.sub(
+        r"The choice of a group must be a name, as in method=prism; got \1. See `nonmember list`.", text
+    )
     lines = (line.strip() for line in text.splitlines())
     return " ".join(line for line in lines if line and not line.startswith(_NOT_FOR_US))

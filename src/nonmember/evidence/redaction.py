@@ -31,8 +31,8 @@ class Redaction:
         clusters = sorted({item.cluster_id for corpus in corpora.values() for item in corpus.documents} - {""})
         for number, cluster in enumerate(clusters):
             names |= {cluster: f"unit-{number}", f"cluster:{cluster}": f"unit-{number}"}
-        for group, corpus in reversed(corpora.items()):  # of two with one id the first is meant: the suspect one
-            for item in corpus.documents:
+        for group in reversed(list(corpora)):  # of two documents with one id the suspect one is meant, which is first
+            for item in corpora[group].documents:
                 name = committed[group][item.doc_id]
                 names |= dict.fromkeys((item.doc_id, f"{group}/{item.doc_id}", f"document:{group}/{item.doc_id}"), name)
         return cls({name: item for name, item in names.items() if len(name) >= SHORT_ID and not name.isdecimal()})

@@ -83,7 +83,7 @@ class FactAxis:
             return scope.world.pair()
         if self.fact in OF_WORLD and self.names is None:
             return scope.world.found(self.fact, runs, "" if self.is_present else key)
-        ascending = sorted(found, key=lambda label: (label is None, label))
+        ascending = sorted(found, key=lambda label: (label is None, isinstance(label, str), label))
         if isinstance(self.names, str):
             return {label: self.names.format(label) for label in ascending if label is not None}
         if self.names is not None and OTHER in self.names:  # a name for each value: in ascending order
