@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,15 @@ def test_kept_results_are_small():
     files = [path for path in (ROOT / "docs" / "results").rglob("*") if path.is_file()]
     assert {path.suffix for path in files} <= {".md", ".svg", ".csv", ".json"}
     assert sum(path.stat().st_size for path in files) <= 5_000_000
+
+
+def test_faults_put_by_hand_still_fit_the_program():
+    """For benchmarks/faults.py: what each replaces stands there once, and the tests that it names exist."""
+    faults = tomllib.loads((ROOT / "benchmarks" / "faults.toml").read_text(encoding="utf-8"))
+    every = [fault for group in faults.values() for fault in group]
+    found = {item["name"]: (ROOT / "src" / "nonmember" / item["file"]).read_text().count(item["old"]) for item in every}
+    assert {name: number for name, number in found.items() if number != 1} == {}
+    assert not [test for item in every for test in item["tests"] if not (ROOT / test.partition("::")[0]).exists()]
 
 
 def test_labels_of_kept_pictures_can_be_read():
