@@ -67,7 +67,8 @@ def power(scope: Scope, block: Block) -> Figure | None:
 def sizes(scope: Scope, block: Block, numbers: Sequence[int]) -> Figure | None:
     """A panel for each dose, over the number of documents. block: a row for each contestant and number."""
     rows = {row.name: row for row in block.rows}
-    lines = shown(contestants(scope, SIZES, numbers[-1]))
+    entered = [item for number in numbers for item in shown(contestants(scope, SIZES, number))]
+    lines = list({item.name: item for item in entered}.values())  # some may lack a number
 
     def points(name: str, column: int) -> list[Share]:
         known = [(number, rows[f"{name}, {number}"]) for number in numbers if f"{name}, {number}" in rows]
