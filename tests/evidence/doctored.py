@@ -22,9 +22,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from made_up_audits import SECRET, audited, builder, bundled, checked, gathered, key
 from made_up_questions import (
     CLEARANCE,
+    DIFFERENCE,
     DOSE,
     KDS,
     KNOWING,
+    LLM_DI,
     ORDER,
     PACOST,
     PRISM,
@@ -103,6 +105,8 @@ def plain(name: str) -> Files:
         "pacost": lambda: audit(PACOST),
         "passages": single_passages,
         "ladder": without_rate,
+        "difference": lambda: audit(DIFFERENCE, target=READ),
+        "llm_di": lambda: audit(LLM_DI),
         "kds": lambda: audit(KDS),
         "order": lambda: audit(replace(ORDER, control=True), suspect=Shuffled(texts(60, "suspect"), "order")),
     }[name]()

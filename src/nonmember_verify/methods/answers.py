@@ -8,8 +8,9 @@ import math
 import numpy as np
 from scipy import special, stats
 
-from nonmember_verify.bundle import Audit, FloatArray, table_of
-from nonmember_verify.report import Report
+from nonmember_verify.archive import Refused
+from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
+from nonmember_verify.report import Report, agree
 from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check_p, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
@@ -24,9 +25,28 @@ def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tu
     found: dict[str, list[tuple[str, bool]]] = {name: [] for name in audit.groups[group].documents}
     rows = zip(table["group"], table["document"], table["measurement"], table["kind"], table["correct"], strict=True)
     for of_group, document, of_measurement, kind, correct in rows:
+        if correct != (kind == "right"):
+            raise Refused(f"an answer is called {kind}, and correct is {correct}")
         if of_group == group and of_measurement == measurement and document in found:
             found[document].append((kind, bool(correct)))
     return found
+
+
+def _compared_groups(audit: Audit) -> dict[str, Group]:
+    """The suspect set, and after it the clean one where there is one, in whatever order the table has them."""
+    return {name: audit.groups[name] for name in ("suspect", "heldout") if name in audit.groups}
+
+
+def _check_shares(audit: Audit, measurement: str, report: Report) -> None:
+    """That each document's number is the share of right answers among those that could be read."""
+    wrong = []
+    for name, group in _compared_groups(audit).items():
+        answers = _answers_of(audit, name, measurement)
+        for document, stated in zip(group.documents, group.values[measurement].tolist(), strict=True):
+            read = [correct for kind, correct in answers[document] if kind in ("right", "wrong")]
+            if not read or not agree(stated, sum(read) / len(read)):
+                wrong.append(f"document {document[:12]} has {stated:g}, and {sum(read)} of {len(read)} are right")
+    report.require_none("answers", wrong, "each document's share is that of its right answers.")
 
 
 def _valid_share(answers: dict[str, list[tuple[str, bool]]]) -> float:
@@ -101,9 +121,7 @@ def _drawn_one_by_one(side: np.ndarray, rng: np.random.Generator) -> FloatArray:
 def decop(audit: Audit, report: Report) -> Conclusion:
     settings = audit.settings
     if settings["calibrate"]:
-        report.unchecked(
-            "statistic, interval and p", "calibration needs the letters' probabilities, which are not here"
-        )
+        report.taken_as_stated("calibration needs the letters' probabilities, which are not here")
         return Conclusion(audit.result["verdict"]["decision"], None)
     works, invalid = [], False
     for name in ("suspect", "heldout"):
@@ -118,8 +136,9 @@ def decop(audit: Audit, report: Report) -> Conclusion:
 
 
 def name_cloze(audit: Audit, report: Report) -> Conclusion:
-    groups = {name: item for name, item in audit.groups.items() if name in ("suspect", "heldout")}
+    groups = _compared_groups(audit)
     works = [item.by_unit(item.values["cloze"]) if len(item) else np.zeros(0) for item in groups.values()]
+    _check_shares(audit, "cloze", report)
     hits = round(float(groups["suspect"].values["cloze"].sum()))
     report.unchecked("share of answers as told", "whether answers are single words needs their text")
     invalid = any(len(item) < MIN_WORKS for item in works) or any(
@@ -156,7 +175,8 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
 
 
 def prefix_completion(audit: Audit, report: Report) -> Conclusion:
-    groups = audit.groups
+    groups = _compared_groups(audit)
+    _check_shares(audit, "completion", report)
     values = groups["suspect"].values["completion"]
     hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
     # Clopper and Pearson's bounds, from the incomplete beta function.
