@@ -28,6 +28,8 @@ MOST_WORK = {
 RANGES = {  # of settings without which any number would be evidence: from the one to below the other
     "alpha": (0, 1),
     "margin": (0, 2),
+    "content": (0.5, 1),
+    "confidence": (0.5, 1),
     "max_invalid": (0, 1),
     "min_answer_mass": (0, 1),
     "min_valid_share": (0, math.inf),
@@ -134,7 +136,7 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
     found = list(differences(asked, stated))
     for name, (low, high) in RANGES.items():
         value = audit.settings.get(name, low)
-        if isinstance(value, bool) or not low <= value < high:
+        if value is not None and (isinstance(value, bool) or not low <= value < high):
             found.append(f"{name} is {value!r}, and must be from {low:g} to below {high:g}")
     if audit.settings.get("method") != (method := audit.question["method"]):
         found.append(f"the method is {method}, and its settings are those of another")
@@ -202,6 +204,8 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         f"of {date}, signed by the bundle's key.",
         f"signed by another key ({seal.fingerprint}) than the bundle ({signed.fingerprint}).",
     )
+    if signed.predicate["seal"] != digest:
+        report.failed("seal", f"the statement names another one ({signed.predicate['seal']}).")
     report.unchecked(
         "date of the seal",
         f"{date} is the signer's word, unless you had the seal (sha256 {digest}) before the audit was run",

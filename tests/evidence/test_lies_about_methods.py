@@ -331,6 +331,8 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         ),
         "evidence_of_membership is stated, and the numbers say inconclusive",
     ),
+    "a share of right answers": ("decop", rows(SCORES, put("decop", 2, 0.9)), "has 0.9, and [0-9] of 4 are right"),
+    "doses that do not rise": ("dose", with_identity(put("method", "exceed", -1)), "exceed -1, exclude 2 and the heav"),
     "numbers that the answers do not have": ("passages", answered(["wrong"] * 80), "0 of 1 are right"),
     "answers that are wrong and correct": (
         "decop",

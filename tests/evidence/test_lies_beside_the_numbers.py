@@ -192,6 +192,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     "documents that belong together otherwise": (rows(SCORES, put("unit", 1, 0)), "which documents belong together"),
     # The statement.
+    "a statement of another seal": (lambda files: signed(files, seal="0" * 64), "the statement names another one"),
     "a file that has two hashes": (
         lambda files: restated(
             files, lambda subject, audits: subject.insert(0, subject[0] | {"digest": {"sha256": "0"}})

@@ -11,7 +11,7 @@ from scipy import special, stats
 from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
 from nonmember_verify.report import Report, agree
-from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check_p, interval_of
+from nonmember_verify.resampling import BLOCK, OWN_RESAMPLES, check_distribution, check_p, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
@@ -37,15 +37,18 @@ def _compared_groups(audit: Audit) -> dict[str, Group]:
     return {name: audit.groups[name] for name in ("suspect", "heldout") if name in audit.groups}
 
 
-def _check_shares(audit: Audit, measurement: str, report: Report) -> None:
-    """That each document's number is the share of right answers among those that could be read."""
+def _check_shares(audit: Audit, measurement: str, report: Report, *, unread: bool) -> None:
+    """That each document's number is the share of right answers. unread: among all, else among those that could be
+    read."""
     wrong = []
-    for name, group in _compared_groups(audit).items():
+    for name, group in audit.groups.items():
+        if measurement not in group.values:
+            continue
         answers = _answers_of(audit, name, measurement)
         for document, stated in zip(group.documents, group.values[measurement].tolist(), strict=True):
-            read = [correct for kind, correct in answers[document] if kind in ("right", "wrong")]
-            if not read or not agree(stated, sum(read) / len(read)):
-                wrong.append(f"document {document[:12]} has {stated:g}, and {sum(read)} of {len(read)} are right")
+            taken = [correct for kind, correct in answers[document] if unread or kind in ("right", "wrong")]
+            if not taken or not agree(stated, sum(taken) / len(taken)):
+                wrong.append(f"document {document[:12]} has {stated:g}, and {sum(taken)} of {len(taken)} are right")
     report.require_none("answers", wrong, "each document's share is that of its right answers.")
 
 
@@ -69,6 +72,7 @@ def _by_unit(audit: Audit, name: str, measurement: str) -> list[list[bool]]:
 def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     """Does the target guess specific words of one set more often than those of another?"""
     settings, stated, rng = audit.settings, audit.statistics, audit.rng()
+    _check_shares(audit, "hits", report, unread=True)
     number, alpha = settings["num_resamples"], audit.alpha
     sides = ("heldout", "suspect") if settings["reference"] == "non_member" else ("suspect", "heldout")
     less, more = (_hits(audit, name) for name in sides)
@@ -123,6 +127,7 @@ def decop(audit: Audit, report: Report) -> Conclusion:
     if settings["calibrate"]:
         report.taken_as_stated("calibration needs the letters' probabilities, which are not here")
         return Conclusion(audit.result["verdict"]["decision"], None)
+    _check_shares(audit, "decop", report, unread=True)
     works, invalid = [], False
     for name in ("suspect", "heldout"):
         units = _by_unit(audit, name, "decop")
@@ -138,7 +143,7 @@ def decop(audit: Audit, report: Report) -> Conclusion:
 def name_cloze(audit: Audit, report: Report) -> Conclusion:
     groups = _compared_groups(audit)
     works = [item.by_unit(item.values["cloze"]) if len(item) else np.zeros(0) for item in groups.values()]
-    _check_shares(audit, "cloze", report)
+    _check_shares(audit, "cloze", report, unread=False)
     hits = round(float(groups["suspect"].values["cloze"].sum()))
     report.unchecked("share of answers as told", "whether answers are single words needs their text")
     invalid = any(len(item) < MIN_WORKS for item in works) or any(
@@ -176,7 +181,7 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
 
 def prefix_completion(audit: Audit, report: Report) -> Conclusion:
     groups = _compared_groups(audit)
-    _check_shares(audit, "completion", report)
+    _check_shares(audit, "completion", report, unread=False)
     values = groups["suspect"].values["completion"]
     hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
     # Clopper and Pearson's bounds, from the incomplete beta function.
@@ -220,6 +225,7 @@ def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
             lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
             vectorized=True,
             n_resamples=number,
+            batch=max(1, BLOCK // len(both)),
             alternative="greater",
             rng=audit.rng(),
         ).pvalue

@@ -40,6 +40,10 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     curve = Curve(list(controls.values()), shape)
     # Of audits before there was such a dose, membership was claimed against no reading at all.
     wanted, exceed, heaviest = settings["exclude"], settings.get("exceed", 0.0), float(curve.doses[-1])
+    if not 0 <= exceed < wanted <= heaviest:
+        report.failed(
+            "doses", f"exceed {exceed}, exclude {wanted} and the heaviest dose {heaviest:g} must rise from 0."
+        )
     reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, _between(settings), exceed)
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
     pairs: dict[str, tuple[Any, Any]] = {
