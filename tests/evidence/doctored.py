@@ -41,6 +41,7 @@ from made_up_questions import (
 )
 
 from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
 from nonmember.corpora import Shuffled
 from nonmember.evidence.bundle import archived, as_json, as_table
 from nonmember.evidence.gathering import Included, gather
@@ -72,7 +73,10 @@ def sealed() -> Files:
         "one": audit(PRISM, target=READ),
         "two": audit(PairedT(MinKPlusPlus(0.2), PRISM.distillation, alpha=0.05, max_tokens=64), target=READ),
     }
-    root = folder() / "sealed"
+    return under_one_seal(audits, folder() / "sealed")
+
+
+def under_one_seal(audits: Mapping[str, Audit], root: Path) -> Files:
     root.mkdir()
     cells = []
     for name, item in audits.items():

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, with_identity, written
+from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, under_one_seal, with_identity, written
 from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
@@ -129,6 +129,14 @@ def test_scores_of_windows_are_recomputed_with_token_ids_and_those_beside_other_
     report = checked(tmp_path / "bundle.zip")
     assert not report.failures, "\n".join(map(str, report.failures))
     assert kind in {line.kind for line in report.lines if line.what.startswith("scores")}
+
+
+def test_sealed_audits_hold_whatever_came_of_them(tmp_path):
+    """Also where no distilled reference was made, and nothing measured beside the suspect set."""
+    names = ["prism by a ladder that finds no rate", "prism of the reference itself", "canaries", "order with control"]
+    files = under_one_seal({name: AUDITS[name] for name in names}, tmp_path / "sealed")
+    report = checked(written(files, tmp_path / "bundle.zip"))
+    assert not report.failures, "\n".join(map(str, report.failures))
 
 
 # Bundles of a later version -------------------------------------------------------------------------------------------
