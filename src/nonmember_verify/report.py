@@ -24,7 +24,8 @@ class Line:
     as_stated: bool = False  # of the answer of an audit, which was not recomputed
 
     def __str__(self) -> str:
-        return f"{self.kind:12} {self.what}: {self.told}"
+        text = " ".join(f"{self.what}: {self.told}".split())  # blanks in a name could make it look like lines of ours
+        return f"{self.kind:12} {text}"
 
 
 @dataclass

@@ -35,7 +35,7 @@ from nonmember_verify.known import claim
 from nonmember_verify.methods import dose, t_tests
 from nonmember_verify.methods.clearance import TwoWay
 from nonmember_verify.methods.dose import Control, Curve, Reading
-from nonmember_verify.report import agree, is_below
+from nonmember_verify.report import Line, agree, is_below
 
 SOURCE = Path(nonmember_verify.__file__).parent
 FOUR = {"cryptography", "numpy", "pyarrow", "scipy"}
@@ -86,6 +86,11 @@ def test_a_name_that_the_terminal_cannot_show_ends_nothing(tmp_path):
     )
     assert (done.returncode, done.stderr) == (1, "")
     assert "There is no file ?" in done.stdout
+
+
+def test_a_name_makes_no_line_of_its_own():
+    line = str(Line("ok", f"cell{' ' * 200}\nok           verdict", "as the numbers say."))
+    assert line == "ok           cell ok verdict: as the numbers say."
 
 
 def test_a_p_that_is_alpha_is_not_below_it():
