@@ -18,18 +18,23 @@ class Refused(ValueError):
 def read(path: Path) -> dict[str, bytes]:
     """Name of a file -> its content. Raises Refused with a sentence that names the trick."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as stored, zipfile.ZipFile(stored) as archive:
             entries = archive.infolist()
             _check(entries)
             if archive.comment or path.stat().st_size != _expected_size(entries):
                 raise Refused("The archive holds bytes beside its files.")
-            files = {}
+            files, end = {}, 0
             for entry in entries:
                 with archive.open(entry) as stream:
                     content = stream.read(entry.file_size + 1)
                 if len(content) != entry.file_size:
                     raise Refused(f"{entry.filename} unpacks to another size than the archive says.")
                 files[entry.filename] = content
+                header = entry.FileHeader()
+                stored.seek(end)
+                if entry.header_offset != end or stored.read(len(header)) != header:
+                    raise Refused(f"{entry.filename} has another header before it than in the directory, or overlaps.")
+                end += len(header) + entry.file_size
             return files
     except FileNotFoundError:
         raise Refused(f"There is no file {path}.") from None

@@ -17,7 +17,7 @@ from nonmember_verify.envelope import Fields, strict_json
 
 FloatArray = npt.NDArray[np.float64]
 
-MOST_CELLS = 200_000_000  # of a table: rows times columns, or numbers in its lists
+MOST_CELLS = 200_000_000  # of all tables, beside one for each of their bytes: rows times columns, numbers in lists
 MOST_CHARACTERS = 1_000  # of a name in a table
 NAMES = ("group", "document", "unit")  # columns of scores.parquet that are no scores
 
@@ -29,8 +29,8 @@ class Group:
 
     name: str
     documents: list[str]
-    units: npt.NDArray[np.int64]
-    values: Mapping[str, FloatArray]
+    units: npt.NDArray[np.integer[Any]]
+    values: Fields  # column -> scores; it notes what was read
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -88,10 +88,16 @@ class Audit:
         return float(self.question["alpha"])
 
     @cached_property
+    def table(self) -> dict[str, Any]:
+        return table_of(self.files, f"{self.folder}/scores.parquet")
+
+    @cached_property
     def groups(self) -> dict[str, Group]:
-        table = table_of(self.files, f"{self.folder}/scores.parquet")
+        table = self.table
         groups, documents = (np.array(table[name], dtype=object) for name in ("group", "document"))
-        units = np.asarray(table["unit"], dtype=np.int64)
+        units = np.asarray(table["unit"])
+        if len(units) and not np.issubdtype(units.dtype, np.integer):
+            raise Refused("the units of documents are no whole numbers")
         found = {}
         for name in dict.fromkeys([*table["group"], *self.described["documents"]]):
             own, known = groups == name, self.described["columns"].get(name, {})
@@ -100,7 +106,10 @@ class Audit:
                 for column, items in table.items()
                 if column not in NAMES and column in known
             }
-            found[name] = Group(name, documents[own].tolist(), units[own], values)
+            for column, items in values.items():
+                if len(items) and not (isinstance(table[column], np.ndarray) and np.isfinite(items).all()):
+                    raise Refused(f"{column} of the {name} set holds what is no finite number")
+            found[name] = Group(name, documents[own].tolist(), units[own], Fields(values))
         return found
 
     @cached_property
@@ -117,7 +126,10 @@ class Audit:
         if name not in self.files:
             return {}
         table = table_of(self.files, name)
-        return dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
+        sizes = dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
+        if len(sizes) < len(table["document"]):
+            raise Refused(f"{name} holds a document twice")
+        return sizes
 
     def beside(self, **found: Any) -> dict[str, tuple[Any, Any]]:
         """Name -> what the result states and what was found: p, low, high, and by another name the statistic."""
@@ -138,6 +150,26 @@ def json_of(files: Mapping[str, bytes], name: str) -> Any:
         raise Refused(f"{name} cannot be read ({error}).") from error
 
 
+def require_bounded(files: Mapping[str, bytes]) -> None:
+    """Refuse tables that hold far more numbers than they have bytes: equal ones unpack to any size."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = {name: content for name, content in files.items() if name.endswith(".parquet")}
+    stored, most = 0, MOST_CELLS + sum(map(len, tables.values()))
+    for name, content in tables.items():
+        try:
+            metadata = pq.read_metadata(io.BytesIO(content))
+        except (pa.ArrowException, OSError) as error:
+            raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        columns = range(metadata.num_columns)
+        numbers = sum(group.column(column).num_values for group in groups for column in columns)
+        stored += max(numbers, metadata.num_rows * metadata.num_columns)
+    if stored > most:
+        raise Refused(f"The tables hold {stored:,} numbers; those of a bundle of this size have at most {most:,}.")
+
+
 def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     """Columns of a Parquet file: numbers as arrays, names as lists, lists as lists of arrays."""
     import pyarrow as pa
@@ -146,21 +178,28 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     if name not in files:
         raise Refused(f"{name} is missing.")
     try:
+        _require_plain(schema := pq.read_schema(io.BytesIO(files[name])), name)
         # Names are kept as a list of different ones, so that a long one is not repeated in memory.
-        schema = pq.read_schema(io.BytesIO(files[name]))
         names = [item.name for item in schema if pa.types.is_string(item.type) or pa.types.is_large_string(item.type)]
-        file = pq.ParquetFile(io.BytesIO(files[name]), read_dictionary=names)
-        stored = sum(
-            file.metadata.row_group(index).column(column).num_values
-            for index in range(file.metadata.num_row_groups)
-            for column in range(file.metadata.num_columns)
-        )
-        if max(stored, file.metadata.num_rows * file.metadata.num_columns) > MOST_CELLS:
-            raise Refused(f"{name} holds {stored:,} numbers; a table of a bundle has at most {MOST_CELLS:,}.")
-        table = file.read().combine_chunks()
+        table = pq.ParquetFile(io.BytesIO(files[name]), read_dictionary=names).read().combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
     return {column: _values(table[column], name) for column in table.column_names}
+
+
+def _require_plain(schema: Any, table: str) -> None:
+    """Refuse columns of other things than names, numbers and lists of numbers, whose size in memory nothing bounds."""
+    import pyarrow as pa
+
+    def is_number(kind: Any) -> bool:
+        return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+    for column in schema:
+        kind = column.type
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, pa.types.is_null, is_number)
+        if not (is_number(kind.value_type) if is_list else any(test(kind) for test in plain)):
+            raise Refused(f"{table} holds a column of {kind}; a table of a bundle has names and numbers.")
 
 
 def _values(column: Any, table: str) -> Any:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nonmember_verify.envelope import strict_json
+
 KEY_BYTES = 32
 FORMAT = 1
 KINDS = ("random", "sampled", "paraphrase")
@@ -67,7 +69,7 @@ def read_private(path: Path) -> PrivateFile:
     """Raises ValueError where it is no private file of canaries, or its key did not choose what it says."""
     content = path.read_bytes()
     try:
-        found = json.loads(content)
+        found = strict_json(content)
         canaries = tuple(map(_canary, found["canaries"]))
         private = PrivateFile(found["kind"], bytes.fromhex(found["key"]), canaries)
         if found["format"] != FORMAT or private.kind not in KINDS or len(private.key) != KEY_BYTES or not canaries:

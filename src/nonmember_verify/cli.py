@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from pathlib import Path
@@ -28,6 +29,8 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
     """Print the report; return the exit status. helpers: `observe`, `retrain` and `confirm` of `verify.Given`, which
     need the whole package."""
     options = _options(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name may hold what the terminal cannot show
     try:
         report = _report(options, helpers)
     except OSError as error:

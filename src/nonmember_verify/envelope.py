@@ -103,6 +103,16 @@ def opened(content: bytes, predicate_type: str, what: str) -> Signed:
     return Signed(statement, fingerprint(key))
 
 
+def digests_of(signed: Signed) -> dict[str, str]:
+    """Name of what was signed -> its sha256. Raises ValueError where a name occurs twice, which readers take
+    differently."""
+    subject = signed.statement["subject"]
+    digests = {item["name"]: item["digest"]["sha256"] for item in subject}
+    if len(digests) < len(subject):
+        raise ValueError("what was signed has a name twice")
+    return digests
+
+
 def pre_authentication(payload: bytes) -> bytes:
     """What DSSE signs: the payload with its type."""
     kind = PAYLOAD_TYPE.encode()

@@ -12,10 +12,12 @@ from nonmember_verify.bundle import Audit
 from nonmember_verify.envelope import plain
 
 FORMAT = 1  # of an audit's question; a change of code that moves results raises it
+KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded", "AnswerProbability")  # of columns of scores
 VERDICTS = ("evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid")
 _TABLE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 _EVERY = _TABLE.pop("every")
 INVALID = _EVERY["invalid"]
+BY_UNITS = _EVERY["by_units"].split()  # methods that draw clusters of documents as one
 # Gate -> where the question has its bound; upper bounds begin with max_.
 BOUNDS: Mapping[str, list[str]] = {name: names.split() for name, names in _TABLE.pop("gates").items()}
 _GATES = " ".join([_EVERY["gates"], *(f"gates.{name}" for names in BOUNDS.values() for name in names)])
@@ -27,12 +29,24 @@ def claim(method: str, decision: str, **words: object) -> str:
     return _TABLE[method].get(decision, INVALID if decision == "invalid" else "").format(**words)
 
 
+def kinds_of(method: str) -> list[str]:
+    """What columns of scores a method may have."""
+    return _TABLE[method]["columns"].split() if method in _TABLE else list(KINDS)
+
+
+def least_of(method: str) -> int:
+    """Documents that each set must have left where some could not be scored."""
+    return int(_TABLE[method].get("least", 0)) if method in _TABLE else 0
+
+
 def unknown_of(audit: Audit) -> list[str]:
     """What of a question and its verdict is not taken into account here. A setting of a later version stands in a
     result only where it has another value than its default."""
     method, form = audit.question["method"], audit.described["identity"]["format"]
     decision = audit.result["verdict"]["decision"]
+    kinds = {how["kind"] for columns in audit.described["columns"].values() for how in columns.values()}
     return [
+        *(f"measurement {item!r}" for item in sorted(kinds.difference(KINDS)) if method in _TABLE),
         *([f"format {form!r}"] if form != FORMAT else []),
         *([f"verdict {decision!r}"] if decision not in VERDICTS else []),
         *(f"setting {item}" for item in unknown_settings(audit.settings, known_of_method(method))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,8 +11,9 @@ from typing import Any
 from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment, root
-from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, plain, sha256
-from nonmember_verify.report import Report
+from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, digests_of, opened, plain, sha256
+from nonmember_verify.known import BY_UNITS
+from nonmember_verify.report import Report, some
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
@@ -23,7 +25,18 @@ MOST_WORK = {
     "num_orders": 1_000_000,
     "num_folds": 1_000,
 }
+RANGES = {  # of settings without which any number would be evidence: from the one to below the other
+    "alpha": (0, 1),
+    "margin": (0, 2),
+    "content": (0.5, 1),
+    "confidence": (0.5, 1),
+    "max_invalid": (0, 1),
+    "min_answer_mass": (0, 1),
+    "min_valid_share": (0, math.inf),
+    "num_splits": (1, math.inf),
+}
 DATE = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ")
+DISTILLED = re.compile(r"(?:(control-[^/]+)/)?distilled(?:/([0-9]+))?")  # roles: by which teacher, which of them
 ZLIB_ROOM = 0.02
 LEFT_OUT = b" left out]"  # what stands in the place of a path or a document
 
@@ -42,6 +55,7 @@ def check_question(audit: Audit, report: Report) -> None:
     described, keys = audit.described, audit.result["provenance"]["keys"]
     identity = described["identity"]
     redacted = [name for name in described["redacted"] if LEFT_OUT in canonical(described[name])]
+    cut = [role for role, item in described["recipes"].items() if "recipes" in redacted and LEFT_OUT in canonical(item)]
     if "identity" in redacted:
         report.unchecked("question", "paths were left out of it, so that its hash cannot be made again")
     else:
@@ -63,21 +77,47 @@ def check_question(audit: Audit, report: Report) -> None:
     wrong = [
         role
         for role, item in recipes.items()
-        if key_hash(item) != (identity["parts"] if role in own else keys).get(role)
+        if role not in cut and key_hash(item) != (identity["parts"] if role in own else keys).get(role)
     ]
     wrong += [role for role in audit.question["models"] if role not in recipes]
-    if "recipes" in redacted:
-        report.unchecked("models", "paths were left out of their recipes, so that the hashes cannot be made again")
-    else:
+    if cut:
+        report.unchecked("models", f"paths were left out of their recipes ({some(cut)}): no hash can be made again")
+    if wrong or len(cut) < len(recipes):
         report.require(
             "models",
             not wrong,
-            f"the recipes of {', '.join(recipes)} have the hashes in the result.",
+            f"the recipes of {', '.join(role for role in recipes if role not in cut)} have the hashes in the result.",
             f"the recipe of {', '.join(wrong)} is not that of the model in the result.",
         )
-    changed = [name for name, item in identity["parts"].items() if name not in own and keys.get(name, item) != item]
+    if problems := list(_problems_of_distilled(audit, cut)):
+        report.failed("models", f"{'; '.join(problems)}.")
+    changed = [name for name, item in identity["parts"].items() if name not in own and keys.get(name) != item]
     if changed:
         report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
+
+
+def _problems_of_distilled(audit: Audit, cut: list[str]) -> Iterator[str]:
+    """By its recipe each distilled reference is the reference, distilled from the model in its name on the suspect
+    documents as the question asks. cut: roles whose recipes lack paths."""
+    recipes, identity = audit.described["recipes"], audit.described["identity"]
+    method, reference = identity["method"], recipes.get("reference")
+    if "distillation" not in method or method.get("sham"):
+        return
+    seeds = method.get("distillation_seeds") or [identity["seed"]]
+    for role, recipe in recipes.items():
+        if role in cut or (found := DISTILLED.fullmatch(role)) is None:
+            continue
+        expected = {
+            "teacher": recipes.get(found[1] or "target"),
+            "corpus": identity["parts"]["corpus"],
+            "recipe": method["distillation"],
+            "seed": seeds[int(found[2] or 1) - 1],
+        }
+        if reference is not None and recipe.get("base") != {"merged": reference}:
+            expected["base"] = reference
+        for part, item in expected.items():
+            if recipe.get(part) != item:
+                yield f"the {part} of {role} is not that of the question"
 
 
 def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -> None:
@@ -85,14 +125,19 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
     stated = {"settings": plain(audit.settings), "seed": audit.question["seed"]}
     asked = {"settings": identity["method"], "seed": identity["seed"]}
     if _climbed(audit):
-        ladder, asked_rates = audit.details["ladder"], identity["method"]["ladder"]["rates"]
-        passed = [step["learning_rate"] for step in ladder["tried"] if step["passed"]]
-        if ladder["chosen"] not in (*asked_rates, None) or ladder["chosen"] != (passed[0] if passed else None):
-            report.failed("ladder", f"it chose {ladder['chosen']}, which is not the first of its rates that passed.")
-        if ladder["chosen"] is not None:
+        ladder, rates = audit.details["ladder"], sorted(identity["method"]["ladder"]["rates"], reverse=True)
+        chosen = ladder["chosen"]  # they are tried from the largest down, until one passes
+        expected = [(rate, rate == chosen) for rate in rates if chosen not in rates or rate >= chosen]
+        if [(step["learning_rate"], step["passed"]) for step in ladder["tried"]] != expected:
+            report.failed("ladder", f"it chose {chosen}, which is not the first of its rates that passed.")
+        if chosen is not None:
             asked = plain(asked)
-            asked["settings"]["distillation"]["optimization"]["learning_rate"] = ladder["chosen"]
+            asked["settings"]["distillation"]["optimization"]["learning_rate"] = chosen
     found = list(differences(asked, stated))
+    for name, (low, high) in RANGES.items():
+        value = audit.settings.get(name, low)
+        if value is not None and (isinstance(value, bool) or not low <= value < high):
+            found.append(f"{name} is {value!r}, and must be from {low:g} to below {high:g}")
     if audit.settings.get("method") != (method := audit.question["method"]):
         found.append(f"the method is {method}, and its settings are those of another")
     if audit.settings.get("alpha") != (alpha := audit.question["alpha"]):
@@ -159,6 +204,8 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         f"of {date}, signed by the bundle's key.",
         f"signed by another key ({seal.fingerprint}) than the bundle ({signed.fingerprint}).",
     )
+    if signed.predicate["seal"] != digest:
+        report.failed("seal", f"the statement names another one ({signed.predicate['seal']}).")
     report.unchecked(
         "date of the seal",
         f"{date} is the signer's word, unless you had the seal (sha256 {digest}) before the audit was run",
@@ -166,8 +213,7 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
     cells, by_key = ({cell[name]: cell for cell in sealed} for name in ("cell", "audit"))
     if len(cells) < len(sealed):
         report.failed("seal", "it fixes several questions under one name, so that any of them could be shown.")
-    stated = {item["name"]: item["digest"]["sha256"] for item in seal.statement["subject"]}
-    if stated != {name: sha256(canonical(cell)) for name, cell in cells.items()}:
+    if digests_of(seal) != {name: sha256(canonical(cell)) for name, cell in cells.items()}:
         report.failed("seal", "the hashes of its cells are not those of the questions in it.")
     # A folder may have been given another name; the question is the same.
     found = [cells.get(item.cell) or by_key.get(item.described["audit"]) for item in audits]
@@ -208,17 +254,46 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
         if receipt["audit"] != cell["audit"]:
             found.append(f"what the audit left when it began is of audit {receipt['audit']}")
         found += [f"the {item} set was not sealed" for item in described["documents"] if item not in cell["documents"]]
+        # Where no distilled reference was made, nothing was measured beside the suspect set; the verdict tells why.
+        is_unmade = "distilled" in described["recipes"] and "distilled" not in described["columns"][SUSPECT]
         for group, sealed in cell["documents"].items():
+            if is_unmade and group != SUSPECT and group not in described["documents"]:
+                continue
             if root(sealed["commitments"]) != sealed["root"]:
                 found.append(f"the root of the sealed documents of the {group} set is not theirs")
             if sealed["commitments"] != described["documents"].get(group):
                 found.append(f"the documents of the {group} set are not the sealed ones")
+        if not _units_as_sealed(audit, cell["documents"], report):
+            found.append("which documents belong together")
         report.require_none(
             "seal",
             found,
             "question, documents, models, settings, seed and versions are the sealed ones.",
             "not what was sealed: ",
         )
+
+
+def _units_as_sealed(audit: Audit, documents: Mapping[str, Any], report: Report) -> bool:
+    """Whether the same documents belong together; older seals do not fix it."""
+    if not all("units" in item for item in documents.values()):
+        _tell_units(audit, report)
+        return True
+    sealed = {
+        (name, commitment): unit
+        for name, item in documents.items()
+        for commitment, unit in zip(item["commitments"], item["units"], strict=True)
+    }
+    pairs = {
+        (sealed.get((name, document)), unit)
+        for name, group in audit.groups.items()
+        for document, unit in zip(group.documents, group.units.tolist(), strict=True)
+    }
+    return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs})
+
+
+def _tell_units(audit: Audit, report: Report) -> None:
+    if audit.question["method"] in BY_UNITS:
+        report.unchecked("clusters", "which documents belong together, and so count as one draw, is taken as stated")
 
 
 # The documents --------------------------------------------------------------------------------------------------------
@@ -241,19 +316,33 @@ def check_documents(audit: Audit, report: Report) -> None:
             wrong.append(f"{len(missing)} committed documents of the {name} set are neither scored nor excluded")
         if not strange and not missing and scored != [item for item in commitments if item not in left_out]:
             wrong.append(f"the documents of the {name} set stand in another order, or twice")
-    wrong += [f"the {name} set has no commitments" for name in audit.groups if name not in committed]
+    wrong += [f"the {name} set has no commitments" for name in {**audit.groups, **excluded} if name not in committed]
+    asked = audit.described["identity"]["parts"]
+    wrong += [f"the question has no {name} set" for name in committed if part_of(name) not in asked]
+    if "heldout" in asked and "heldout" not in committed:
+        wrong.append("the heldout set of the question is not there")
     number = len(audit.groups[SUSPECT]) if SUSPECT in audit.groups else 0
     if audit.statistics["num_documents"] != number:
         wrong.append(f"the result counts {audit.statistics['num_documents']} documents, and {number} are scored")
+    if audit.described["receipt"] is None:
+        _tell_units(audit, report)
     total = sum(map(len, excluded.values()))
     sizes = ", ".join(f"{len(items)} of the {name} set" for name, items in committed.items())
     report.require_none("documents", wrong, f"{sizes} are committed to; {total} are excluded, with reasons.")
+
+
+def part_of(group: str) -> str:
+    """As a question names the hash of a set's documents."""
+    return "corpus" if group == SUSPECT else group
 
 
 def check_opened(audit: Audit, documents: Iterable[tuple[str, str]], secret: bytes, report: Report) -> None:
     """The given documents (ids and texts) are the committed ones."""
     given = {commitment(secret, doc_id, text): text for doc_id, text in documents}
     _check_sizes(audit, given, report)
+    committed = {item for commitments in audit.described["documents"].values() for item in commitments}
+    if beyond := len(given.keys() - committed):
+        report.unchecked("further documents", f"{beyond} of the {len(given)} given are in no set of this audit")
     for name, commitments in audit.described["documents"].items():
         found = sum(item in given for item in commitments)
         if name == SUSPECT or found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from nonmember_verify.bundle import Audit
 Kind = Literal["ok", "FAILED", "not checked"]
 
 CLOSE = 1e-9  # relative: what other processors and libraries round otherwise
+SIZE_OF_P = 0.01  # relative, by which a p-value may differ, however small it is
+SAME = 1e-12  # relative: two ways to one p
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,8 @@ class Line:
     as_stated: bool = False  # of the answer of an audit, which was not recomputed
 
     def __str__(self) -> str:
-        return f"{self.kind:12} {self.what}: {self.told}"
+        text = " ".join(f"{self.what}: {self.told}".split())  # blanks in a name could make it look like lines of ours
+        return f"{self.kind:12} {text}"
 
 
 @dataclass
@@ -66,7 +70,11 @@ class Report:
 
     def numbers(self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE) -> None:
         """pairs: name -> (stated, found). Undefined numbers are None."""
-        wrong = {name: pair for name, pair in pairs.items() if not agree(*pair, tolerance=tolerance)}
+        wrong = {
+            name: pair
+            for name, pair in pairs.items()
+            if not agree(*pair, tolerance=tolerance) or (name.split()[0] == "p" and not _same_size(*pair))
+        }
         if wrong:
             name, (stated, found) = next(iter(wrong.items()))
             self.failed(what, f"{name} is stated as {shown(stated)} and comes out as {shown(found)} ({told}).")
@@ -85,6 +93,11 @@ class Report:
         return sum(line.as_stated for line in self.lines)
 
 
+def is_below(alpha: float, stated: float, found: float) -> bool:
+    """Whether p is below alpha; the stated one, where both are one but for rounding, as p of ranks may equal alpha."""
+    return (stated if math.isclose(stated, found, rel_tol=SAME) else found) < alpha
+
+
 def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
     """Numbers within a relative tolerance (absolute below 1); None and NaN both mean undefined; else equal."""
     stated, found = (None if isinstance(item, float) and item != item else item for item in (stated, found))
@@ -97,6 +110,11 @@ def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
     if all(isinstance(item, int | float) and not isinstance(item, bool) for item in (stated, found)):
         return bool(stated == found or abs(stated - found) <= tolerance * max(1.0, abs(found)))
     return isinstance(stated, bool) == isinstance(found, bool) and bool(stated == found)
+
+
+def _same_size(stated: Any, found: Any) -> bool:
+    """Of p-values, which may be far smaller than what is rounded away elsewhere."""
+    return not isinstance(found, float) or not found > 0 or math.isclose(stated, found, rel_tol=SIZE_OF_P)
 
 
 def shown(value: Any) -> str:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from nonmember_verify.bundle import Audit, FloatArray, json_of, table_of
+from nonmember_verify.archive import Refused
+from nonmember_verify.bundle import NAMES, Audit, FloatArray, json_of, table_of
 from nonmember_verify.envelope import plain
-from nonmember_verify.known import unknown_settings
-from nonmember_verify.questions import SUSPECT, key_hash
+from nonmember_verify.known import KINDS, kinds_of, unknown_settings
+from nonmember_verify.questions import key_hash, part_of
 from nonmember_verify.report import Report, some
 
 TOLERANCE = 1e-9  # relative; tokens may stand in another order, and sums are rounded otherwise
@@ -35,6 +36,8 @@ class Tables:
     def tokens(self, name: str) -> dict[str, Tokens]:
         if name not in self._read:
             table = table_of(self.files, f"tokens/{name}.parquet")
+            if len(set(table["document"])) < len(table["document"]):
+                raise Refused(f"tokens/{name}.parquet holds a document twice")
             columns = [column for column in table if column != "document"]
             self._read[name] = {
                 document: {column: np.asarray(table[column][index], dtype=np.float64) for column in columns}
@@ -165,9 +168,11 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
                 wrong.append(problem)
             else:
                 done += 1
-    wrong += _wrongly_excluded(audit, tables)
     if wrong or done:
         report.require_none("scores", wrong, f"{done} columns follow from the token statistics, within {TOLERANCE:g}.")
+    described = {column for columns in audit.described["columns"].values() for column in columns}
+    if more := [column for column in audit.table if column not in (*NAMES, *described)]:
+        report.unchecked("further columns", f"{some(more)} of scores.parquet, of which nothing is told")
     if audit.sizes:
         report.unchecked("compressed sizes", "of the texts, for zlib, are taken as stated; --documents shows them")
     for why, names in not_done.items():
@@ -186,17 +191,25 @@ def _in_order(how: Described, tables: Tables) -> bool:
     return all("token_id" in document for name in how["tables"] for document in tables.tokens(name).values())
 
 
-def _wrongly_excluded(audit: Audit, tables: Tables) -> Iterator[str]:
-    """Documents that were left out though each of their scores follows from the token statistics. Where a column has
-    none, the reason may lie there."""
+def check_exclusions(audit: Audit, tables: Tables, report: Report) -> None:
+    """That no document was left out though each of its scores follows from the token statistics; after the method's
+    arithmetic. Where a column has none, the reason may lie there: not in one that this arithmetic did not read, nor in
+    a divergence, which all documents have that have scores."""
+    wrong = []
     for group, reasons in audit.result["exclusions"]["documents"].items():
-        columns = audit.described["columns"][group].values()
+        read = audit.groups[group].values.seen
+        columns = [
+            how
+            for column, how in audit.described["columns"][group].items()
+            if how["kind"] != "Diverged" and (how["kind"] != "Scored" or not read or column in read)
+        ]
         if not all(_is_arithmetic(how) and how["tables"] and _in_order(how, tables) for how in columns):
             continue
         for document, why in reasons.items():
-            values = [_value(document, how, tables, audit.sizes) for how in columns]
-            if all(map(math.isfinite, values)):
-                yield f"document {document[:12]} of the {group} set was left out ({why}) and can be scored"
+            if all(math.isfinite(_value(document, how, tables, audit.sizes)) for how in columns):
+                wrong.append(f"document {document[:12]} of the {group} set was left out ({why}) and can be scored")
+    if wrong:
+        report.require_none("exclusions", wrong, "")
 
 
 def _value(document: str, how: Described, tables: Tables, sizes: Mapping[str, int]) -> float:
@@ -241,7 +254,8 @@ def _problem(audit: Audit, group: str, column: str, how: Described, tables: Tabl
     if any(document not in table for table in found for document in own.documents):
         return f"documents of {where} have no token statistics"
     sizes = audit.sizes
-    for document, stated in zip(own.documents, own.values[column].tolist(), strict=True):
+    values = dict.__getitem__(own.values, column)  # that the method's arithmetic reads it is noted elsewhere
+    for document, stated in zip(own.documents, values.tolist(), strict=True):
         value = score.compute([table[document] for table in found], how["score"], sizes.get(document, 0))
         if not abs(value - stated) <= TOLERANCE * max(1.0, abs(value)):
             return f"{where} is stated as {stated!r} for document {document[:12]}, and its tokens give {value!r}"
@@ -257,7 +271,7 @@ def _problem_of_table(audit: Audit, group: str, name: str, role: str, view: str,
         return f"the token statistics of {where} are not those that their hash names"
     if key_hash(key["model"]) != keys.get(role):
         return f"{where} was scored under another model than {role}"
-    if key["corpus"] != keys.get("corpus" if group == SUSPECT else group):
+    if key["corpus"] != keys.get(part_of(group)):
         return f"{where} was scored on other documents"
     read, asked = (
         f"the {view} text to {most} tokens"
@@ -268,7 +282,6 @@ def _problem_of_table(audit: Audit, group: str, name: str, role: str, view: str,
 
 # What a column is said to be ------------------------------------------------------------------------------------------
 
-KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded")
 NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves -> their kind
     "kl/": "Diverged",
     "embedding": "Embedded",
@@ -307,8 +320,12 @@ def _problems_of_names(audit: Audit) -> Iterator[str]:
 
 def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
     kind = next((item for mark, item in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
+    method = audit.question["method"]
     if how["kind"] != kind and how["kind"] in KINDS:
         return f"is stated to be of the kind {how['kind']}, and its name is that of a {kind} one"
+    source = "AnswerProbability" if how.get("score", {}).get("kind") == "AnswerProbability" else how["kind"]
+    if source not in kinds_of(method) and source in KINDS:
+        return f"is of the kind {source}, and {method} has none of it"
     if how["kind"] != "Scored":
         return ""
     stated, asked = plain(how["score"]), audit.settings.get("score")

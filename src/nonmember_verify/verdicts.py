@@ -3,20 +3,18 @@ show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.known import BOUNDS, INVALID, claim
+from nonmember_verify.known import BOUNDS, INVALID, claim, least_of
 from nonmember_verify.report import Report, agree
 
 NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
-# How the reasons begin that numbers in a bundle do not show: texts, weights, and what was found before a training.
-OTHER_REASONS = ("The reference is the target", "The health of the distilled reference was not")
-NO_RATE = ("No learning rate", "None of the learning rates")
+SHAMS = {"sham_unrelated", "sham_noise"}
 MOST_EXCLUDED = 0.2  # share of documents; with more, no audit is valid
 FOLDS = 5  # sets of fewer documents are not looked at for their layout
 READS_TEXT = {
@@ -44,18 +42,21 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
     total = sum(map(len, committed.values()))
     if audit.described["thresholds"]["max_excluded"] != MOST_EXCLUDED:
         report.failed("thresholds", f"more than {MOST_EXCLUDED:.0%} of documents may never be excluded.")
-    if not _layout_holds(audit, report) or (num_excluded / total if total else 1.0) > MOST_EXCLUDED:
+    too_few = any(
+        left_out and len(audit.groups[name]) < least_of(audit.question["method"])
+        for name, left_out in audit.result["exclusions"]["documents"].items()
+    )
+    if not _layout_holds(audit, report) or too_few or (num_excluded / total if total else 1.0) > MOST_EXCLUDED:
         decision, allowed = "invalid", INVALID
     if stated["decision"] == "invalid" != decision:
-        ladder = audit.details.get("ladder")
-        known = (*OTHER_REASONS, *NO_RATE) if ladder and ladder["chosen"] is None else OTHER_REASONS
+        known = tuple(_other_reasons(audit, decision))
         if reasons := [item for item in stated["warnings"] if item.startswith(known)]:
             report.unchecked("verdict", f"invalid, for a reason that needs text or models: {reasons[0]}")
             decision, allowed = "invalid", INVALID
     report.require(
         "verdict",
         stated["decision"] == decision,
-        f"{decision}, as the numbers say.",
+        f"{decision}, as {'is stated' if found.words is None else 'the numbers say'}.",
         f"{stated['decision']} is stated, and the numbers say {decision}.",
     )
     if allowed is None:
@@ -63,30 +64,60 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
     elif stated["decision"] == decision:
         report.require(
             "claim",
-            stated["allowed_claim"] == allowed,
-            f'"{allowed}"',
+            stated["allowed_claim"] in (allowed, INVALID if decision == "invalid" else allowed),
+            f'"{stated["allowed_claim"]}"',
             f"what is claimed is more, or other, than {decision} allows, which is: {allowed}",
         )
     if found.stated_gates:
         report.unchecked("verdict", f"as far as it depends on {', '.join(found.stated_gates)}, taken as stated")
 
 
+def _other_reasons(audit: Audit, decision: str) -> Iterator[str]:
+    """How the reasons begin that numbers in a bundle do not show, where nothing in it speaks against them."""
+    ladder = audit.details.get("ladder")
+    if audit.settings.get("ladder") and ladder and ladder["chosen"] is None:
+        yield from ("No learning rate", "None of the learning rates")
+    if is_reference_the_target(audit):
+        yield "The reference is the target"
+    is_measured = "kl_after" in audit.result["health"]["training"]
+    if decision == NON_MEMBERSHIP and not audit.settings.get("gates") and not is_measured:
+        yield "The health of the distilled reference was not"
+
+
+def is_reference_the_target(audit: Audit) -> bool:
+    """Whether their recipes are of the same weights, in whatever precision these are read, and with or without a
+    beginning-of-text token."""
+    found = [_weights(audit.described["recipes"].get(role, {})) for role in ("reference", "target")]
+    return bool(found[0]) and found[0] == found[1]
+
+
+def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    pretrained = recipe.get("pretrained")
+    if not isinstance(pretrained, Mapping):
+        return {name: item for name, item in recipe.items() if name != "bos"}
+    of_reading = ("dtype", "quantization", "bos")
+    return {"pretrained": {name: item for name, item in pretrained.items() if name not in of_reading}}
+
+
 def _layout_holds(audit: Audit, report: Report) -> bool:
     """Whether layout alone tells the sets apart no better than the question allows."""
     committed = audit.described["documents"]
-    compared = [len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups]
+    compared = {name: len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups}
     bound = audit.described["thresholds"]["max_layout_auc"] if len(committed) > 1 else None
-    layout = audit.details.get("layout_auc")
+    layout = audit.details.get("layout_auc") or {}
+    asked = {name for name, size in compared.items() if min(size, len(audit.groups["suspect"])) >= FOLDS}
     if len(committed) > 1 and str(bound) != audit.described["identity"]["parts"].get("max_layout_auc", "None"):
         report.failed("thresholds", f"the bound on layout is {bound!r}, which is not that of the question.")
     if bound is None:
         if audit.described["receipt"] is None and compared:
             report.unchecked("layout", "no bound is stated for it, and no seal shows that none was asked for")
+    elif layout.keys() != asked:
+        report.failed(
+            "layout", f"it was to be checked (at most {bound:g}), and its number is missing or of other sets."
+        )
     elif layout:
         report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
         return all(auc <= bound for auc in layout.values())
-    elif any(min(item, len(audit.groups["suspect"])) >= FOLDS for item in compared):
-        report.failed("layout", f"it was to be checked (at most {bound:g}), and its number is missing.")
     return True
 
 
@@ -124,8 +155,12 @@ def _hold(
         report.require_none(what, wrong, f"{', '.join(recomputed)} from the scores, and whether they hold.")
     taken = [name for name in stated if name not in recomputed]
     for name in taken:
-        known = "its number is taken as stated" if name in BOUNDS else "it is unknown to this verifier"
-        report.unchecked(f"gate {name}", READS_TEXT.get(name, known))
+        if name in BOUNDS:
+            report.unchecked(f"gate {name}", READS_TEXT.get(name, "its number is taken as stated"))
+        elif stated[name]["passed"]:
+            report.unchecked(f"gate {name}", "it is unknown to this verifier")
+        else:
+            report.taken_as_stated(f"gate {name}, which did not hold, is unknown to this verifier")
     return all(gate["passed"] for gate in stated.values()) and not wrong, taken
 
 
@@ -147,8 +182,8 @@ def _bounds(audit: Audit) -> Mapping[str, Any]:
 def shams_hold(audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool) -> bool:
     """Whether the gates refuse every sham, by the numbers found here."""
     stated: Mapping[str, Any] = audit.details["shams"]
-    if expected and len(stated) < 2:
-        report.failed("shams", "the gates were to be put to two shams, and they are not there.")
+    if set(stated) != (SHAMS if expected else set()):
+        report.failed("shams", "the gates were to be put to two shams, and they are not there, or others are.")
         return False
     refused = True
     for name, sham in stated.items():

@@ -22,9 +22,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from made_up_audits import SECRET, audited, builder, bundled, checked, gathered, key
 from made_up_questions import (
     CLEARANCE,
+    DIFFERENCE,
     DOSE,
     KDS,
     KNOWING,
+    LLM_DI,
     ORDER,
     PACOST,
     PRISM,
@@ -39,6 +41,7 @@ from made_up_questions import (
 )
 
 from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
 from nonmember.corpora import Shuffled
 from nonmember.evidence.bundle import archived, as_json, as_table
 from nonmember.evidence.gathering import Included, gather
@@ -70,7 +73,10 @@ def sealed() -> Files:
         "one": audit(PRISM, target=READ),
         "two": audit(PairedT(MinKPlusPlus(0.2), PRISM.distillation, alpha=0.05, max_tokens=64), target=READ),
     }
-    root = folder() / "sealed"
+    return under_one_seal(audits, folder() / "sealed")
+
+
+def under_one_seal(audits: Mapping[str, Audit], root: Path) -> Files:
     root.mkdir()
     cells = []
     for name, item in audits.items():
@@ -103,6 +109,8 @@ def plain(name: str) -> Files:
         "pacost": lambda: audit(PACOST),
         "passages": single_passages,
         "ladder": without_rate,
+        "difference": lambda: audit(DIFFERENCE, target=READ),
+        "llm_di": lambda: audit(LLM_DI),
         "kds": lambda: audit(KDS),
         "order": lambda: audit(replace(ORDER, control=True), suspect=Shuffled(texts(60, "suspect"), "order")),
     }[name]()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from doctored import plain, require_found, written
+from doctored import SCORES, Files, plain, require_found, signed, written
+from made_up_audits import checked
 
 import nonmember_verify.archive
 import nonmember_verify.bundle
@@ -74,10 +79,39 @@ def test_a_damaged_archive_is_found(content, sentence, tmp_path):
     require_found(path, sentence)
 
 
-def test_a_table_that_unpacks_to_more_than_there_can_be_is_found(tmp_path, monkeypatch):
+def with_column(values: Any) -> Files:
+    """One more column of scores."""
+    sink, table = io.BytesIO(), pq.read_table(io.BytesIO(plain("prism")[SCORES]))
+    pq.write_table(table.append_column("more", values), sink, compression="zstd")
+    return signed({**plain("prism"), SCORES: sink.getvalue()})
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (pa.array([[0.0] * 10_000] * 40), r"The tables hold \d+,\d+ numbers"),
+        (pa.array([b"x" * 10_000] * 40), "holds a column of binary"),
+        (pa.array([["x"]] * 40), "holds a column of list<element: string>"),
+    ],
+)
+def test_a_table_that_unpacks_to_more_than_there_can_be_is_found(values, sentence, tmp_path, monkeypatch):
+    monkeypatch.setattr(nonmember_verify.bundle, "MOST_CELLS", 100_000)
+    require_found(written(with_column(values), tmp_path / "bundle.zip"), sentence)
+
+
+def test_a_column_that_is_told_of_nowhere_is_named(tmp_path):
+    lines = checked(written(with_column(pa.array([0.5] * 40)), tmp_path / "bundle.zip")).lines
+    assert [line.told[:24] for line in lines if line.what == "further columns"] == ["more of scores.parquet, "]
+
+
+@pytest.mark.parametrize(("place", "other"), [(8, b"\x08"), (18, b"\x05"), (6, b"\x08"), (10, b"\x01")])
+def test_a_file_that_is_another_to_who_reads_its_own_header_is_found(place, other, tmp_path):
+    """By method, size, flags or time; the directory at the end is as it was."""
     path = written(plain("prism"), tmp_path / "bundle.zip")
-    monkeypatch.setattr(nonmember_verify.bundle, "MOST_CELLS", 100)
-    require_found(path, "a table of a bundle has at most 100")
+    content = path.read_bytes()
+    place += content.index(b"PK\3\4", 1)
+    path.write_bytes(content[:place] + other + content[place + 1 :])
+    require_found(path, "has another header before it than in the directory")
 
 
 def test_what_is_there_is_not_a_bundle(tmp_path):

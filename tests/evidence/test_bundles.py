@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from doctored import RESULT, edited, plain, put, require_found, written
-from made_up_audits import SECRET, Chat, audited, builder, bundled, checked, gathered
-from made_up_questions import CLOZE, DOSE, PRISM, audit, decop, every, named, texts
+from made_up_audits import SECRET, TELLING, Chat, audited, builder, bundled, checked, gathered
+from made_up_questions import CLOZE, DOSE, PRISM, PRISM_GATES, REFERENCE, audit, decop, every, named, texts
 
 import tiny
 from nonmember.audits.keys import audit_keys
@@ -73,22 +73,31 @@ def without_weights(result: Any) -> None:
     del result["statistics"]["details"]["gates"]["weights"]
 
 
-def refused_beforehand(result: Any) -> None:
-    result["verdict"] |= {
-        "decision": "invalid",
-        "allowed_claim": INVALID,
-        "warnings": ["The reference is the target: both are one."],
-    }
+def unmeasured(result: Any) -> None:
+    del result["health"]["training"]["kl_after"]
+    why = "The health of the distilled reference was not measured (trainer.measure_health=false)"
+    result["verdict"] |= {"decision": "invalid", "allowed_claim": INVALID, "warnings": [why]}
 
 
 NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | None, str, str]] = {
     "weights": ("dose", without_weights, "gate weights", "the target's weights were not at hand"),
-    "a refusal": ("prism", refused_beforehand, "verdict", "invalid, for a reason that needs text or models: The ref"),
+    "a refusal": (
+        lambda: audit(replace(PRISM, distillation=TELLING)),
+        unmeasured,
+        "verdict",
+        "invalid, for a reason that needs text or models: The health",
+    ),
+    "the target itself": (
+        lambda: audit(replace(PRISM, gates=PRISM_GATES), target=REFERENCE, general=texts(200, "general")),
+        None,
+        "statistic, interval and p",
+        "no distilled reference was made: reference and target are one",
+    ),
     "no distilled reference": ("ladder", None, "statistic, interval and p", "no distilled reference was made"),
     "calibration": (
         lambda: decop(calibrate=True),
         None,
-        "statistic, interval and p",
+        "statistic, interval, p and verdict",
         "needs the letters' probabilities",
     ),
     "a claim": (lambda: decop(calibrate=True), None, "claim", "its sentence is not known here"),
@@ -148,6 +157,9 @@ def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
     report = checked(path, documents=suspect, secret=SECRET)
     assert not report.failures
     said = {line.what: line.told for line in report.lines if line.what.startswith("documents of the")}
+    further = checked(path, documents={**suspect, "another": "text"}, secret=SECRET).lines
+    (line,) = [line for line in further if line.what == "further documents"]
+    assert line.told == "1 of the 41 given are in no set of this audit"
     assert said == {
         "documents of the suspect set": "all 40 are the committed ones.",
         "documents of the third set": "none of them was given",

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, with_identity, written
+from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, under_one_seal, with_identity, written
 from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
@@ -22,7 +22,7 @@ from nonmember.methods import Method
 from nonmember.observations import Scored
 from nonmember.scores import Score
 from nonmember_verify import cli
-from nonmember_verify.known import METHOD_SETTINGS, known_of_method
+from nonmember_verify.known import INVALID, METHOD_SETTINGS, known_of_method
 from nonmember_verify.methods import METHODS, only_scores
 from nonmember_verify.scores import SCORES
 
@@ -68,6 +68,10 @@ VERDICTS = {
     "prefix completion alone": "score_only",
     "kds": "score_only",
     "kds of few": "invalid",
+    "paired t of few that can be scored": "invalid",
+    "llm_di of few that can be scored": "invalid",
+    "rank agreement of few that can be scored": "invalid",
+    "dose beside few that can be scored": "invalid",
 }
 # Looked at in test_lies.py too, before they are doctored; and what of others is in rows beside them.
 ELSEWHERE = {
@@ -129,6 +133,14 @@ def test_scores_of_windows_are_recomputed_with_token_ids_and_those_beside_other_
     assert kind in {line.kind for line in report.lines if line.what.startswith("scores")}
 
 
+def test_sealed_audits_hold_whatever_came_of_them(tmp_path):
+    """Also where no distilled reference was made, and nothing measured beside the suspect set."""
+    names = ["prism by a ladder that finds no rate", "prism of the reference itself", "canaries", "order with control"]
+    files = under_one_seal({name: AUDITS[name] for name in names}, tmp_path / "sealed")
+    report = checked(written(files, tmp_path / "bundle.zip"))
+    assert not report.failures, "\n".join(map(str, report.failures))
+
+
 # Bundles of a later version -------------------------------------------------------------------------------------------
 
 
@@ -160,6 +172,12 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
         "setting rank_metric is unknown to this verifier",
         True,
     ),
+    "a kind of measurement": (
+        edited(TOLD, put("columns", "suspect", "target", "kind", "Sampled")),
+        "measurement 'Sampled' is unknown to this verifier",
+        True,
+    ),
+    "a counterfeit reference": (with_identity(put("method", "sham", {"kind": "Damaged"})), "setting sham.kind", True),
     "a method": (later_method, "the arithmetic of prism_3 is not implemented here", True),
     "a verdict": (
         edited(RESULT, put("verdict", "decision", "evidence_of_partial_membership")),
@@ -176,6 +194,14 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
         "gate luck: it is unknown to this verifier",
         False,
     ),
+    "a gate that did not hold": (
+        together(
+            edited(RESULT, put("statistics", "details", "gates", "luck", {"value": 0, "bound": 1, "passed": False})),
+            edited(RESULT, lambda item: item["verdict"].update(decision="invalid", allowed_claim=INVALID)),
+        ),
+        "gate luck, which did not hold, is unknown to this verifier",
+        True,
+    ),
     "a field": (edited(RESULT, put("health", "temperature", 36.6)), "health", False),
     "a file": (lambda files: signed({**files, "audits/000/notes.json": b"{}"}), "audits/000/notes.json", False),
 }
@@ -185,7 +211,7 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
 @pytest.mark.parametrize("name", LATER)
 def test_what_a_later_version_writes_is_not_called_a_lie(name, tmp_path, capsys):
     change, sentence, as_stated = LATER[name]
-    path = written(change(plain("gates" if name == "a gate" else "prism")), tmp_path / "bundle.zip")
+    path = written(change(plain("gates" if name.startswith("a gate") else "prism")), tmp_path / "bundle.zip")
     report = checked(path)
     assert not report.failures, "\n".join(map(str, report.failures))
     assert any(re.search(sentence, str(line)) for line in report.lines if line.kind == "not checked")
@@ -208,7 +234,7 @@ def settings_below(kind: Any, name: str, known: Sequence[str]) -> Iterator[tuple
         below = f"{name}.any" if typing.get_origin(kind) is Mapping else name
         for item in inner:
             yield from settings_below(item, below, known)
-    elif dataclasses.is_dataclass(kind) and name.rpartition(".")[2] not in ("score", "third", "related"):
+    elif dataclasses.is_dataclass(kind) and name.rpartition(".")[2] not in ("score", "third", "related", "sham"):
         for item in kinds_of(kind):
             for field, type_of in typing.get_type_hints(item).items():
                 if field in {field.name for field in dataclasses.fields(item)}:

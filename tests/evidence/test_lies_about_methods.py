@@ -6,11 +6,79 @@ import json
 from collections.abc import Callable
 
 import pytest
-from doctored import ANSWERS, RESULT, SCORES, TOLD, Files, edited, plain, put, require_found, rows, together, written
+from doctored import (
+    ANSWERS,
+    RESULT,
+    SCORES,
+    TOLD,
+    Files,
+    edited,
+    excluded,
+    plain,
+    put,
+    require_found,
+    rows,
+    signed,
+    together,
+    tokens_of,
+    with_identity,
+    written,
+)
 
+from nonmember.evidence.bundle import as_json
 from nonmember_verify.known import INVALID
 
 NUMBERS = ("statistics",)
+COLUMNS = ("columns", "suspect")
+ZLIB = {"kind": "Scored", "role": "target", "tables": [], "score": {"kind": "Zlib", "name": "zlib"}}
+
+
+def hidden(reason: str) -> Callable[[Files], Files]:
+    """A finding called invalid."""
+    verdict = {"decision": "invalid", "allowed_claim": INVALID, "warnings": [reason]}
+    return edited(RESULT, lambda item: item["verdict"].update(verdict))
+
+
+def answered(kinds: list[str]) -> Callable[[Files], Files]:
+    """The first answers, right or otherwise."""
+
+    def change(columns: dict) -> None:
+        columns["kind"][: len(kinds)] = kinds
+        columns["correct"] = [kind == "right" for kind in columns["kind"]]
+
+    return rows(ANSWERS, change)
+
+
+def exchanged(*names: str) -> Callable[[dict], None]:
+    """These columns of the suspect and of the clean set."""
+
+    def change(columns: dict) -> None:
+        own, other = (
+            [i for i, group in enumerate(columns["group"]) if group == name] for name in ("suspect", "heldout")
+        )
+        for values in (columns[name] for name in names):
+            for first, second in zip(own, other, strict=True):
+                values[first], values[second] = values[second], values[first]
+
+    return change
+
+
+def clean_set_first(columns: dict) -> None:
+    order = sorted(range(len(columns["group"])), key=lambda index: columns["group"][index] == "suspect")
+    columns.update({name: [values[index] for index in order] for name, values in columns.items()})
+
+
+def without_control(files: Files) -> Files:
+    """One that does not suit, left out wherever it is told of but in the question."""
+    told, result = json.loads(files[TOLD]), json.loads(files[RESULT])
+    role, controls = "control-2x-2", result["statistics"]["details"]["controls"]
+    controls[:] = [item for item in controls if item["role"] != role]
+    for named in (told["recipes"], result["question"]["models"], result["provenance"]["keys"]):
+        del named[role]
+    for columns in told["columns"].values():
+        for column in [item for item in columns if item.startswith(f"{role}/")]:
+            del columns[column]
+    return signed({**files, TOLD: as_json(told), RESULT: as_json(result)})
 
 
 def _without_distilled(result: dict) -> None:
@@ -140,19 +208,15 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "shams", "sham_unrelated", "refused", True)),
         "refused is True, and its gates say False",
     ),
-    "answers called wrong": (
-        "decop",
-        rows(ANSWERS, lambda columns: columns.update(correct=[False] * 8 + columns["correct"][8:])),
-        "difference is stated as",
-    ),
+    "answers called wrong": ("decop", answered(["wrong"] * 8), "difference is stated as"),
     "membership where works are known alike": (
         "decop",
-        rows(ANSWERS, lambda columns: columns.update(correct=[True, False] * (len(columns["correct"]) // 2))),
+        answered(["right", "wrong"] * 96),
         "evidence_of_membership is stated, and the numbers say invalid",
     ),
     "answers that are no letters": (
         "decop",
-        rows(ANSWERS, lambda columns: columns.update(kind=["unreadable"] * 8 + columns["kind"][8:])),
+        answered(["unreadable"] * 8),
         "evidence_of_membership is stated, and the numbers say invalid",
     ),
     "p of passages that were reproduced": (
@@ -215,6 +279,168 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
             rows(SCORES, lambda columns: columns.pop("distilled")),
         ),
         "the scores of the distilled reference are missing",
+    ),
+    "canaries that do not suit, left without private variants": (
+        "canaries",
+        rows(SCORES, put("unit", 3, 999)),
+        "have no published variant or no private one",
+    ),
+    "a finding hidden by a target that is no reference": (
+        "prism",
+        hidden("The reference is the target: both are one."),
+        "invalid is stated, and the numbers say inconclusive",
+    ),
+    "a finding hidden by a health that no verdict rests on": (
+        "difference",
+        together(
+            hidden("The health of the distilled reference was not measured"),
+            edited(RESULT, put("health", "training", {})),
+        ),
+        "invalid is stated, and the numbers say evidence_of_membership",
+    ),
+    "a finding hidden by a ladder that nobody asked for": (
+        "prism",
+        together(hidden("No learning rate"), edited(RESULT, put(*NUMBERS, "details", "ladder", {"chosen": None}))),
+        "invalid is stated, and the numbers say inconclusive",
+    ),
+    "a finding hidden by exclusions from a set that is not there": (
+        "difference",
+        together(
+            hidden(""),
+            edited(RESULT, put("exclusions", "documents", "x", dict.fromkeys(map(str, range(99)), "lost"))),
+            edited(TOLD, put("columns", "x", {"embedding": {"kind": "Embedded", "role": "target", "tables": []}})),
+        ),
+        "the x set has no commitments",
+    ),
+    "a set that nobody asked about": (
+        "passages",
+        edited(TOLD, lambda told: (told["documents"].update(more=[]), told["columns"].update(more={}))),
+        "the question has no more set",
+    ),
+    "the clean set left out": (
+        "passages",
+        edited(TOLD, lambda told: (told["documents"].pop("heldout"), told["columns"].pop("heldout"))),
+        "the heldout set of the question is not there",
+    ),
+    "the clean set in the place of the suspect one": (
+        "passages",
+        together(
+            rows(ANSWERS, exchanged("kind", "correct")),
+            rows(SCORES, exchanged("completion")),
+            rows(SCORES, clean_set_first),
+        ),
+        "evidence_of_membership is stated, and the numbers say inconclusive",
+    ),
+    "a share of right answers": ("decop", rows(SCORES, put("decop", 2, 0.9)), "has 0.9, and [0-9] of 4 are right"),
+    "doses that do not rise": ("dose", with_identity(put("method", "exceed", -1)), "exceed -1, exclude 2 and the heav"),
+    "numbers that the answers do not have": ("passages", answered(["wrong"] * 80), "0 of 1 are right"),
+    "answers that are wrong and correct": (
+        "decop",
+        rows(ANSWERS, put("kind", 0, lambda kind: "wrong" if kind == "right" else "right")),
+        "an answer is called",
+    ),
+    "a document excluded for a column that the method has not": (
+        "prism",
+        together(
+            excluded, edited(TOLD, put(*COLUMNS, "embedding", {"kind": "Embedded", "role": "target", "tables": []}))
+        ),
+        "embedding of the suspect set is of the kind Embedded, and prism has none",
+    ),
+    "a document excluded for a score that the test does not take": (
+        "difference",
+        together(
+            excluded,
+            rows(SCORES, lambda columns: columns.update(zlib=columns["target"])),
+            lambda files: edited(TOLD, put(*COLUMNS, "zlib", ZLIB | {"tables": [tokens_of(files, "target")]}))(files),
+        ),
+        "was left out .* and can be scored",
+    ),
+    "features that do not suit left out": (
+        "llm_di",
+        edited(TOLD, lambda told: [columns.pop("zlib") for columns in told["columns"].values()]),
+        "KeyError: 'zlib'",
+    ),
+    "a level at which all is evidence": ("order", with_identity(put("method", "alpha", 1)), "alpha is 1, and must be"),
+    "a margin at which all are cleared": (
+        "prism",
+        with_identity(put("method", "margin", -1)),
+        "margin is -1, and must",
+    ),
+    "differences that are all equal": (
+        "order",
+        rows(SCORES, lambda columns: columns.update(canonical=[1.5] * 20, mean_shuffled=[1.0] * 20)),
+        "comes out as None .as all differences are equal",
+    ),
+    "scores that are no numbers": (
+        "order",
+        rows(SCORES, put("mean_shuffled", 3, float("nan"))),
+        "mean_shuffled of the suspect set holds what is no finite number",
+    ),
+    "scores that are text": (
+        "order",
+        rows(SCORES, lambda columns: columns.update(canonical=list(map(str, columns["canonical"])))),
+        "canonical of the suspect set holds what is no finite number",
+    ),
+    "a p that is small, called far smaller": ("pacost", edited(RESULT, put(*NUMBERS, "p_value", 1e-300)), "as 1e-300"),
+    "a recipe exchanged beside one that lacks a path": (
+        "prism",
+        edited(
+            TOLD,
+            lambda told: (
+                told.update(redacted=["recipes"]),
+                told["recipes"].update(target={"scratch": "x"}),
+                told["recipes"]["reference"].update(note="[path left out]"),
+            ),
+        ),
+        "the recipe of target is not that",
+    ),
+    "a reference distilled on other documents": (
+        "prism",
+        edited(TOLD, put("recipes", "distilled", "corpus", "f" * 64)),
+        "the corpus of distilled is not that of the question",
+    ),
+    "a control's reference distilled from the target": (
+        "clearance",
+        edited(TOLD, lambda told: told["recipes"]["control-0x-1/distilled"].update(teacher=told["recipes"]["target"])),
+        "the teacher of control-0x-1/distilled is not",
+    ),
+    "a reading excluded that no control had": (
+        "clearance",
+        with_identity(put("method", "exclude", "exposures", 1)),
+        "1x is none of those that controls read .2x, 8x",
+    ),
+    "shams that are none": (
+        "clearance",
+        edited(
+            RESULT,
+            lambda item: item["statistics"]["details"]["shams"].update(
+                reference=item["statistics"]["details"]["shams"].pop("sham_noise")
+            ),
+        ),
+        "two shams, and they are not there, or others are",
+    ),
+    "a control that does not suit left out": (
+        "dose",
+        without_control,
+        "control-2x-2: what it read .* or it was left out",
+    ),
+    "a control told of twice": (
+        "dose",
+        edited(RESULT, put(*NUMBERS, "details", "controls", lambda items: [items[-1] | {"reading": 3.0}, *items])),
+        "one of them is told of twice",
+    ),
+    "a larger rate of the ladder passed over": (
+        "ladder",
+        edited(RESULT, lambda item: item["statistics"]["details"]["ladder"]["tried"].pop(0)),
+        "which is not the first of its rates that passed",
+    ),
+    "tokens of a document told of twice": (
+        "prism",
+        lambda files: rows(
+            f"tokens/{tokens_of(files, 'target')}.parquet",
+            lambda columns: columns.update({name: [items[0], *items] for name, items in columns.items()}),
+        )(files),
+        "holds a document twice",
     ),
     "a seal that nobody gave": (
         "prism",

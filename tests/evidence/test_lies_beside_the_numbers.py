@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -30,13 +31,15 @@ from doctored import (
     written,
 )
 from hostile_pages import HARMLESS, HOSTILE, honest, made
-from made_up_audits import SECRET, bundled, checked, gathered
+from made_up_audits import SECRET, bundled, checked, gathered, key
 from made_up_questions import BASELINES, CLUSTERED, audit
 
 import nonmember_verify.bundle
 from nonmember.evidence.bundle import as_json, as_table
 from nonmember.reports.audit_page.write import POLICY as OURS
 from nonmember_verify import page
+from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.envelope import PREDICATE, opened
 from nonmember_verify.scores import SCORES as ARITHMETIC
 from nonmember_verify.scores import Tables
 
@@ -86,6 +89,21 @@ def another_model_by_a_ladder(files: Files) -> Files:
 
 def paged(change: Callable[[str], str]) -> Callable[[Files], Files]:
     return lambda files: signed({**files, "page.html": change(files["page.html"].decode()).encode()})
+
+
+def restated(files: Files, change: Callable[[list[Any], list[Any]], object]) -> Files:
+    """Another statement of these files, its subject and its audits changed."""
+    statement = opened(files[ENVELOPE], PREDICATE, "it").statement
+    subject, predicate = json.loads(json.dumps([statement["subject"], statement["predicate"]]))
+    change(subject, predicate["audits"])
+    return {**files, ENVELOPE: key().sign(PREDICATE, subject, predicate)}
+
+
+def elsewhere(files: Files) -> Files:
+    """Honest audits in other folders, and doctored ones in theirs."""
+    moved = {name.removeprefix("audits/"): item for name, item in files.items() if name.startswith("audits/")}
+    files = signed({**files, **moved, RESULT: files[RESULT].replace(b"inconclusive", b"invalid")})
+    return restated(files, lambda _, audits: [item.update(folder=item["folder"][7:]) for item in audits])
 
 
 def two_of_one_name(predicate: dict[str, Any]) -> None:
@@ -172,6 +190,19 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         edited(TOLD, put("thresholds", "max_excluded", 0.5)),
         "more than 20% of documents may never be excluded",
     ),
+    "documents that belong together otherwise": (rows(SCORES, put("unit", 1, 0)), "which documents belong together"),
+    # The statement.
+    "a statement of another seal": (lambda files: signed(files, seal="0" * 64), "the statement names another one"),
+    "a file that has two hashes": (
+        lambda files: restated(
+            files, lambda subject, audits: subject.insert(0, subject[0] | {"digest": {"sha256": "0"}})
+        ),
+        "what was signed has a name twice",
+    ),
+    "audits elsewhere than where everybody looks": (
+        elsewhere,
+        "the audits in the archive are not those of the stateme",
+    ),
     # The page.
     "a script": (paged(lambda item: item + "<script>alert(1)</script>"), "holds '<script>.*: do not open it"),
     "a policy that comes too late": (paged(lambda item: f"<body>{item}"), "does not begin as every page of a bundle"),
@@ -182,6 +213,12 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "a number beyond all": (
         lambda files: signed({**files, RESULT: files[RESULT].replace(b'"alpha": 0.05', b'"alpha": 1e999', 1)}),
         "1e999 is too large a number",
+    ),
+    "lists in lists that are read one by one": (
+        with_identity(
+            lambda item: item["method"].update(deep=functools.reduce(lambda inner, _: [inner], range(330), 1))
+        ),
+        "RecursionError",
     ),
     "lists in lists": (
         lambda files: signed({**files, "observations.json": b"[" * 200_000 + b"]" * 200_000}),
@@ -218,8 +255,9 @@ def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):
         [gathered(audit(BASELINES, suspect=CLUSTERED, max_layout_auc=0.999), tmp_path / "run")], tmp_path / "b"
     )
     assert not checked(tmp_path / "b").failures
-    lied = edited(RESULT, lambda result: result["statistics"]["details"].pop("layout_auc"))(files)
-    require_found(written(lied, tmp_path / "lie"), "was to be checked .* and its number is missing")
+    for change in (lambda result: result.pop("layout_auc"), put("layout_auc", {"unseen": 0.5})):
+        lied = edited(RESULT, lambda result, change=change: change(result["statistics"]["details"]))(files)
+        require_found(written(lied, tmp_path / "lie"), "was to be checked .* and its number is missing")
     told = edited(RESULT, put("statistics", "details", "layout_auc", "heldout", 1.0))(files)
     require_found(written(told, tmp_path / "lie"), "score_only is stated, and the numbers say invalid")
 

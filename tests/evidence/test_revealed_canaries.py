@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doctored import RESULT, edited, put, require_found, written
+from doctored import RESULT, SCORES, edited, put, require_found, rows, written
 from made_up_audits import SECRET, bundled, checked, gathered
 from made_up_questions import READ, canaries
 
@@ -69,6 +69,19 @@ def test_another_file_is_not_taken_for_it(bundle, tmp_path):
     require_found(folder / "bundle.zip", "not the one that the key", **given)
 
 
+def test_variants_counted_with_those_of_another_canary_are_found(bundle, tmp_path):
+    folder, files = bundle
+
+    def change(columns: dict) -> None:
+        units, groups = columns["unit"], columns["group"]
+        first = groups.index("private")
+        other = next(index for index in range(first, len(units)) if units[index] != units[first])
+        units[first], units[other] = units[other], units[first]
+
+    path = written(rows(SCORES, change)(files), tmp_path / "bundle.zip")
+    require_found(path, "counted with those of another", canaries=folder / planting.PRIVATE, secret=SECRET)
+
+
 @pytest.mark.parametrize(
     ("lie", "sentence"),
     [
@@ -108,6 +121,9 @@ def test_a_private_file_is_new_and_whole(tmp_path, monkeypatch):
 def test_a_key_must_be_whole(tmp_path):
     path = _planted(tmp_path, bytes(32))
     content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"key": "00"}))
-    with pytest.raises(ValueError, match="nonmember canary make"):
-        read_private(path)
+    for changed in (content | {"key": "00"}, None):
+        path.write_text(
+            json.dumps(changed) if changed else json.dumps(content).replace('"key"', '"key": "00", "key"', 1)
+        )
+        with pytest.raises(ValueError, match="nonmember canary make"):
+            read_private(path)

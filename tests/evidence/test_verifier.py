@@ -6,6 +6,7 @@ import ast
 import base64
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ from nonmember_verify.known import claim
 from nonmember_verify.methods import dose, t_tests
 from nonmember_verify.methods.clearance import TwoWay
 from nonmember_verify.methods.dose import Control, Curve, Reading
-from nonmember_verify.report import agree
+from nonmember_verify.report import Line, agree, is_below
 
 SOURCE = Path(nonmember_verify.__file__).parent
 FOUR = {"cryptography", "numpy", "pyarrow", "scipy"}
@@ -72,6 +73,30 @@ def test_its_answer_is_its_exit_status(tmp_path):
     )
     assert done.returncode == 1
     assert [line["kind"] for line in json.loads(done.stdout)] == ["FAILED"]
+
+
+def test_a_name_that_the_terminal_cannot_show_ends_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "nonmember_verify", "名"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "There is no file ?" in done.stdout
+
+
+def test_a_name_makes_no_line_of_its_own():
+    line = str(Line("ok", f"cell{' ' * 200}\nok           verdict", "as the numbers say."))
+    assert line == "ok           cell ok verdict: as the numbers say."
+
+
+def test_a_p_that_is_alpha_is_not_below_it():
+    """And one that another way rounds otherwise is."""
+    assert not is_below(0.05, 0.05 - 1e-10, 0.05)
+    assert is_below(0.05, np.nextafter(0.05, 0), 0.05)
 
 
 def test_t_from_exact_sums():

@@ -61,8 +61,22 @@ def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, l
     }
 
 
-def described_documents(commitments: Mapping[str, list[str]]) -> dict[str, Any]:
-    return {name: {"root": root(items), "commitments": items} for name, items in commitments.items()}
+def units_of(audit: Audit, builder: Builder) -> dict[str, list[int]]:
+    """Group of documents -> which of them belong together: a number for each, the same in all groups."""
+    number: dict[tuple[str, ...], int] = {}
+    return {
+        name: [
+            number.setdefault((item.cluster_id,) if item.cluster_id else (name, item.doc_id), len(number))
+            for item in builder.get(group.corpus).documents
+        ]
+        for name, group in audit.groups.items()
+    }
+
+
+def described_documents(commitments: Mapping[str, list[str]], units: Mapping[str, list[int]]) -> dict[str, Any]:
+    return {
+        name: {"root": root(items), "commitments": items, "units": units[name]} for name, items in commitments.items()
+    }
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
-from nonmember.evidence.question import code, commitments_of, described_documents, question_of
+from nonmember.evidence.question import code, commitments_of, described_documents, question_of, units_of
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
@@ -37,8 +37,8 @@ def now() -> str:
 
 def cell_of_seal(audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes) -> dict[str, Any]:
     """What a seal says of one audit: its question and its documents."""
-    commitments = commitments_of(audit, builder, secret)
-    sealed = {**question_of(audit, builder, keys, name), "documents": described_documents(commitments)}
+    documents = described_documents(commitments_of(audit, builder, secret), units_of(audit, builder))
+    sealed = {**question_of(audit, builder, keys, name), "documents": documents}
     corpora = [builder.get(group.corpus) for group in audit.groups.values()]
     texts = (document.text for corpus in corpora for document in corpus.documents)
     content = json.dumps(sealed, ensure_ascii=False).encode("utf-8", "replace")

@@ -8,9 +8,10 @@ import math
 import numpy as np
 from scipy import special, stats
 
+from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
-from nonmember_verify.report import Report
-from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, check_p, interval_of
+from nonmember_verify.report import Report, agree
+from nonmember_verify.resampling import BLOCK, OWN_RESAMPLES, check_distribution, check_p, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
@@ -25,9 +26,31 @@ def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tu
     found: dict[str, list[tuple[str, bool]]] = {name: [] for name in audit.groups[group].documents}
     rows = zip(table["group"], table["document"], table["measurement"], table["kind"], table["correct"], strict=True)
     for of_group, document, of_measurement, kind, correct in rows:
+        if correct != (kind == "right"):
+            raise Refused(f"an answer is called {kind}, and correct is {correct}")
         if of_group == group and of_measurement == measurement and document in found:
             found[document].append((kind, bool(correct)))
     return found
+
+
+def _compared_groups(audit: Audit) -> dict[str, Group]:
+    """The suspect set, and after it the clean one where there is one, in whatever order the table has them."""
+    return {name: audit.groups[name] for name in ("suspect", "heldout") if name in audit.groups}
+
+
+def _check_shares(audit: Audit, measurement: str, report: Report, *, unread: bool) -> None:
+    """That each document's number is the share of right answers. unread: among all, else among those that could be
+    read."""
+    wrong = []
+    for name, group in audit.groups.items():
+        if measurement not in group.values:
+            continue
+        answers = _answers_of(audit, name, measurement)
+        for document, stated in zip(group.documents, group.values[measurement].tolist(), strict=True):
+            taken = [correct for kind, correct in answers[document] if unread or kind in ("right", "wrong")]
+            if not taken or not agree(stated, sum(taken) / len(taken)):
+                wrong.append(f"document {document[:12]} has {stated:g}, and {sum(taken)} of {len(taken)} are right")
+    report.require_none("answers", wrong, "each document's share is that of its right answers.")
 
 
 def _valid_share(answers: dict[str, list[tuple[str, bool]]]) -> float:
@@ -65,6 +88,7 @@ def _p_of_permutations(first: FloatArray, second: FloatArray, number: int, rng: 
             lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
             vectorized=True,
             n_resamples=number,
+            batch=max(1, BLOCK // len(both)),
             alternative="greater",
             rng=rng,
         ).pvalue
@@ -77,6 +101,7 @@ def _p_of_permutations(first: FloatArray, second: FloatArray, number: int, rng: 
 def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     """Does the target guess specific words of one set more often than those of another?"""
     settings, stated, rng = audit.settings, audit.statistics, audit.rng()
+    _check_shares(audit, "hits", report, unread=True)
     number, alpha = settings["num_resamples"], audit.alpha
     sides = ("heldout", "suspect") if settings["reference"] == "non_member" else ("suspect", "heldout")
     less, more = (_hits(audit, name) for name in sides)
@@ -130,10 +155,9 @@ def _drawn_one_by_one(side: np.ndarray, rng: np.random.Generator) -> FloatArray:
 def decop(audit: Audit, report: Report) -> Conclusion:
     settings = audit.settings
     if settings["calibrate"]:
-        report.unchecked(
-            "statistic, interval and p", "calibration needs the letters' probabilities, which are not here"
-        )
+        report.taken_as_stated("calibration needs the letters' probabilities, which are not here")
         return Conclusion(audit.result["verdict"]["decision"], None)
+    _check_shares(audit, "decop", report, unread=True)
     works, invalid = [], False
     for name in ("suspect", "heldout"):
         units = _by_unit(audit, name, "decop")
@@ -147,8 +171,9 @@ def decop(audit: Audit, report: Report) -> Conclusion:
 
 
 def name_cloze(audit: Audit, report: Report) -> Conclusion:
-    groups = {name: item for name, item in audit.groups.items() if name in ("suspect", "heldout")}
+    groups = _compared_groups(audit)
     works = [item.by_unit(item.values["cloze"]) if len(item) else np.zeros(0) for item in groups.values()]
+    _check_shares(audit, "cloze", report, unread=False)
     hits = round(float(groups["suspect"].values["cloze"].sum()))
     report.unchecked("share of answers as told", "whether answers are single words needs their text")
     invalid = any(len(item) < MIN_WORKS for item in works) or any(
@@ -192,7 +217,8 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
 
 
 def prefix_completion(audit: Audit, report: Report) -> Conclusion:
-    groups = audit.groups
+    groups = _compared_groups(audit)
+    _check_shares(audit, "completion", report, unread=False)
     values = groups["suspect"].values["completion"]
     hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
     # Clopper and Pearson's bounds, from the incomplete beta function.

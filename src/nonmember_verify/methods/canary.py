@@ -10,7 +10,7 @@ import numpy as np
 from nonmember_verify.bundle import Audit, FloatArray
 from nonmember_verify.canaries import PrivateFile
 from nonmember_verify.commitments import commitment
-from nonmember_verify.report import Report
+from nonmember_verify.report import Report, is_below
 from nonmember_verify.resampling import OWN_RESAMPLES, check_p, generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
@@ -40,6 +40,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     below = Fraction(0)
     for value, other in pairs:
         below += Fraction(int((other < value).sum()), len(other))
+    _check_units(audit, published.units.tolist(), private.units.tolist(), report)
     stated = audit.statistics
     report.numbers(
         "statistic and ranks",
@@ -51,10 +52,22 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         "from the scores",
     )
     if audit.settings["compare"] == "ranks":
-        report.numbers("p", {"p": (stated["p_value"], _rank_sum_p(sum(ranks), sizes))}, "from the ranks, in fractions")
+        p = _rank_sum_p(sum(ranks), sizes)
+        report.numbers("p", {"p": (stated["p_value"], p)}, "from the ranks, in fractions")
     else:
-        _check_draws(audit, pairs, report)
-    return Conclusion(MEMBERSHIP if stated["p_value"] < audit.alpha else "inconclusive")
+        p = _check_draws(audit, pairs, report)
+    return Conclusion(MEMBERSHIP if is_below(audit.alpha, stated["p_value"], p) else "inconclusive")
+
+
+def _check_units(audit: Audit, published: list[int], private: list[int], report: Report) -> None:
+    """That no canary lacks its published variant or its private ones, but for variants that could not be scored, and
+    none has two that were published: who tells them apart otherwise chooses the ranks."""
+    num_excluded = sum(map(len, audit.result["exclusions"]["documents"].values()))
+    alone = set(published) ^ set(private)
+    if len(alone) > num_excluded or len(set(published)) < len(published):
+        report.failed(
+            "canaries", f"{len(alone)} have no published variant or no private one, or some have several published."
+        )
 
 
 def _rank_sum_p(total: int, sizes: list[int]) -> float:
@@ -69,7 +82,7 @@ def _rank_sum_p(total: int, sizes: list[int]) -> float:
     return float(Fraction(cases, math.prod(sizes)))
 
 
-def _check_draws(audit: Audit, pairs: list[tuple[float, FloatArray]], report: Report) -> None:
+def _check_draws(audit: Audit, pairs: list[tuple[float, FloatArray]], report: Report) -> float:
     """p of the mean difference: of all draws of what was published, or of random ones with the seed and others."""
     tables = [np.array([value, *other]) for value, other in pairs]
     gains = [(item - item.mean()) * len(item) / (len(item) - 1) for item in tables]
@@ -80,12 +93,14 @@ def _check_draws(audit: Audit, pairs: list[tuple[float, FloatArray]], report: Re
         sums = np.zeros(1)
         for item in gains:
             sums = (sums[:, None] + item).ravel()
-        report.numbers("p", {"p": (stated, float((sums >= found).mean()))}, f"from all {len(sums):,} draws")
-        return
+        p = float((sums >= found).mean())
+        report.numbers("p", {"p": (stated, p)}, f"from all {len(sums):,} draws")
+        return p
     p = _p_of_draws(gains, found, number, audit.rng())
     report.numbers("p", {"p": (stated, p)}, f"from {number:,} draws with the seed")
     own = _p_of_draws(gains, found, OWN_RESAMPLES, generator(*tables))
     check_p(stated, own, p, number, report)
+    return p
 
 
 def _p_of_draws(gains: list[FloatArray], found: float, number: int, rng: np.random.Generator) -> float:
@@ -115,11 +130,20 @@ def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: byte
         report.unchecked("variants", "that the scored ones are those of the file needs --secret")
         return
     found: dict[str, list[str]] = {"suspect": [], "private": []}
+    units = {
+        document: unit
+        for group in audit.groups.values()
+        for document, unit in zip(group.documents, group.units.tolist(), strict=True)
+    }
+    by_canary = []
     for item in private.canaries:
-        for index, text in enumerate(item.variants):
-            group = found["suspect" if index == item.published else "private"]
-            group.append(commitment(secret, f"{item.name}/{index}", text))
+        names = [commitment(secret, f"{item.name}/{index}", text) for index, text in enumerate(item.variants)]
+        by_canary.append({units[name] for name in names if name in units})
+        for index, name in enumerate(names):
+            found["suspect" if index == item.published else "private"].append(name)
     wrong = [f"the {name} set" for name, items in found.items() if audit.described["documents"].get(name) != items]
+    if max(map(len, by_canary)) > 1 or sum(map(len, by_canary)) > len(set().union(*by_canary)):
+        wrong.append("variants of one canary are counted with those of another")
     report.require_none(
         "variants",
         wrong,

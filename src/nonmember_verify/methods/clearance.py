@@ -36,6 +36,9 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     read = {reading: deltas for reading, deltas in controls.items() if reading[1]}
     untouched = [delta for reading, deltas in controls.items() if not reading[1] for delta in deltas]
     exclude = (settings["exclude"]["share"], settings["exclude"]["exposures"])
+    if exclude not in read:
+        planted = ", ".join(map(_label, read))
+        report.failed("excluded reading", f"{_label(exclude)} is none of those that controls read ({planted}).")
     heavier = [item for item in read if item[0] >= exclude[0] and item[1] >= exclude[1]]
     extra = (settings["controls"]["deviation"] ** 2, settings["controls"]["deviation_df"] or math.inf)
     bounds = {item: _bound(read, item, settings["content"], settings["confidence"], extra) for item in heavier}

@@ -28,6 +28,8 @@ DOSES, RELATED = 241, 13  # places of the curve
 def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, details, alpha = audit.settings, audit.details, audit.alpha
     stated = {item["role"]: item for item in details["controls"]}
+    if len(stated) < len(details["controls"]):
+        report.failed("controls", "one of them is told of twice.")
     _check_exposures(audit, stated, report)
     features = {role: _features(audit, role) for role in ("target", *stated)}
     controls = {
@@ -38,6 +40,10 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     curve = Curve(list(controls.values()), shape)
     # Of audits before there was such a dose, membership was claimed against no reading at all.
     wanted, exceed, heaviest = settings["exclude"], settings.get("exceed", 0.0), float(curve.doses[-1])
+    if not 0 <= exceed < wanted <= heaviest:
+        report.failed(
+            "doses", f"exceed {exceed}, exclude {wanted} and the heaviest dose {heaviest:g} must rise from 0."
+        )
     reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, _between(settings), exceed)
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
     pairs: dict[str, tuple[Any, Any]] = {
@@ -112,7 +118,9 @@ def _check_exposures(audit: Audit, controls: Mapping[str, Mapping[str, Any]], re
         or ("related" in role) != bool(item["related"])
         or (item["related"] and f"related-{item['related']}x" not in role)
     ]
-    missing = [role for role, model in models.items() if model["control"] and role not in controls]
+    asked = [role for role in audit.described["identity"]["parts"] if role.startswith("control-")]
+    missing = [role for role in asked if role not in controls]
+    missing += [role for role, model in models.items() if model["control"] and role not in controls]
     report.require(
         "doses of the controls",
         not wrong and not missing,

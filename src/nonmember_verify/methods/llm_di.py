@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,15 @@ from nonmember_verify.resampling import generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 TOLERANCE = 1e-6
+FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # of tokens
+QUANTITIES = ("ppl_ratio", "ppl_difference", "loss_ratio", "loss_difference")  # of perturbed texts
 OWN_SPLITS = 20
 CHOSEN = 1e-6  # chance below which the audit's splits were not drawn as the verifier's are
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, rng = audit.settings, audit.rng()
-    columns = list(audit.described["columns"]["suspect"])
+    columns = list(_features(settings))
     suspect, heldout = (
         np.column_stack([audit.groups[name].values[column] for column in columns]) for name in ("suspect", "heldout")
     )
@@ -39,6 +41,13 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     own = [_split(suspect, heldout, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
     _check_by_other_splits(audit, [t for t, _ in found], own, report)
     return Conclusion(MEMBERSHIP if combined < audit.alpha else "inconclusive")
+
+
+def _features(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Columns of the scores that the question asks for, in their order."""
+    yield from ("perplexity", *(f"{kind}({share:g})" for kind in ("maxk", "mink") for share in FRACTIONS), "zlib")
+    yield from (f"{name}_{quantity}" for name in settings["perturbations"] for quantity in QUANTITIES)
+    yield from ("ref_ratio", "ref_diff") if settings["reference_features"] else ()
 
 
 def _combined(p_values: list[float]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from nonmember_verify import resampling
 from nonmember_verify.bundle import Audit, FloatArray
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import correlation, interval_of, p_of
-from nonmember_verify.verdicts import NON_MEMBERSHIP, Conclusion, gates_hold
+from nonmember_verify.verdicts import NON_MEMBERSHIP, Conclusion, gates_hold, is_reference_the_target
 
 MIN_DOCUMENTS = 30
 MAX_UNDEFINED = 0.01
@@ -66,22 +65,13 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
 
 
 def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
-    recipes, ladder = audit.described["recipes"], audit.details.get("ladder")
+    ladder = audit.details.get("ladder")
     if audit.settings.get("ladder") and ladder and ladder["chosen"] is None:
         report.unchecked("statistic, interval and p", "no distilled reference was made, since no learning rate passed")
-    elif {"reference", "target"} <= recipes.keys() and _weights(recipes["reference"]) == _weights(recipes["target"]):
+    elif is_reference_the_target(audit):
         report.unchecked("statistic, interval and p", "no distilled reference was made: reference and target are one")
     else:
         report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
-
-
-def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a model, in whatever precision it is read, and with or without a beginning-of-text token."""
-    pretrained = recipe.get("pretrained")
-    if not isinstance(pretrained, Mapping):
-        return {name: item for name, item in recipe.items() if name != "bos"}
-    of_reading = ("dtype", "quantization", "bos")
-    return {"pretrained": {name: item for name, item in pretrained.items() if name not in of_reading}}
 
 
 def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from nonmember_verify.bundle import Audit, FloatArray
-from nonmember_verify.report import Report
+from nonmember_verify.report import Report, is_below
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_CLUSTERS = 30, 10
@@ -19,7 +19,7 @@ ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the 
 
 def paired_t(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
-    _check_t(audit, values["target"] - values["distilled"], report, larger=False)
+    _check_t(audit, values["target"], values["distilled"], report, larger=False)
     return Conclusion("score_only")
 
 
@@ -27,11 +27,10 @@ def order(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
     number = len(values["canonical"])
     factor = math.sqrt(number / (number - 1)) if audit.settings["compat"] else 1.0
-    _check_t(audit, values["canonical"] - values["mean_shuffled"], report, larger=True, factor=factor)
-    p = audit.statistics["p_value"]
-    if audit.statistics["value"] is None or p is None:
+    p = _check_t(audit, values["canonical"], values["mean_shuffled"], report, larger=True, factor=factor)
+    if p is None:
         return Conclusion("invalid")
-    decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
+    decision = MEMBERSHIP if is_below(audit.alpha, audit.statistics["p_value"], p) else "inconclusive"
     if audit.settings["control"]:
         found = exact_t((values["control/canonical"] - values["control/mean_shuffled"]).tolist())
         control = 1.0 if found is None else float(stats.t.sf(found[0] * factor, number - 1))
@@ -44,10 +43,10 @@ def order(audit: Audit, report: Report) -> Conclusion:
 def pacost(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
     names = ("original", "rephrased")
-    _check_t(audit, values["original"] - values["rephrased"], report, larger=True)
+    p = _check_t(audit, values["original"], values["rephrased"], report, larger=True)
     mass = float(np.median(np.concatenate([values[name] + values[f"{name}_no"] for name in names])))
     report.numbers("answers", {"median_answer_mass": (audit.details["median_answer_mass"], mass)}, "from the scores")
-    decision = MEMBERSHIP if audit.statistics["p_value"] < audit.alpha else "inconclusive"
+    decision = "inconclusive" if p is None or not is_below(audit.alpha, audit.statistics["p_value"], p) else MEMBERSHIP
     if (
         len(values["original"]) < MIN_DOCUMENTS
         or mass < audit.settings["min_answer_mass"]
@@ -58,13 +57,18 @@ def pacost(audit: Audit, report: Report) -> Conclusion:
     return Conclusion(decision)
 
 
-def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: bool, factor: float = 1.0) -> None:
-    """t and p of the result. larger: whether large differences are evidence.   factor: on t."""
-    number, stated = len(differences), audit.statistics
-    found = exact_t(differences.tolist())
-    if found is None or differences.std(ddof=1) == 0:
-        report.unchecked("statistic and p", "all differences are equal, and t is undefined")
-        return
+def _check_t(
+    audit: Audit, x: FloatArray, y: FloatArray, report: Report, *, larger: bool, factor: float = 1.0
+) -> float | None:
+    """p of x - y, after a look at t and p of the result; None where t is undefined. larger: whether large differences
+    are evidence.   factor: on t."""
+    differences, stated = x - y, audit.statistics
+    number, found = len(differences), exact_t(differences.tolist())
+    rounding = 4 * np.finfo(np.float64).eps * max(float(np.abs(x).max()), float(np.abs(y).max()))
+    if found is None or np.ptp(differences) <= rounding:
+        p = 1.0 if larger or float(differences.mean()) >= -rounding else 0.0
+        report.numbers("statistic and p", audit.beside(t=None, p=p), "as all differences are equal")
+        return None
     t, mean = found[0] * factor, found[1]
     p = float((stats.t.sf if larger else stats.t.cdf)(t, number - 1))
     pairs = audit.beside(t=t, p=p) | {"mean difference": (audit.details["mean_difference"], mean)}
@@ -75,6 +79,7 @@ def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: b
         "none is stated, as it should.",
         "one is stated, and the test has none.",
     )
+    return p
 
 
 def exact_t(differences: Sequence[float]) -> tuple[float, float] | None:
