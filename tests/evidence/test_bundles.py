@@ -157,7 +157,7 @@ def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
     report = checked(path, documents=suspect, secret=SECRET)
     assert not report.failures
     said = {line.what: line.told for line in report.lines if line.what.startswith("documents of the")}
-    further = checked(path, documents={**suspect, "another": "text"}, secret=SECRET).lines
+    further = checked(path, documents=[*suspect, ("another", "text")], secret=SECRET).lines
     (line,) = [line for line in further if line.what == "further documents"]
     assert line.told == "1 of the 41 given are in no set of this audit"
     assert said == {
