@@ -299,7 +299,7 @@ CONTESTANTS = (
         methods.SampledCompletion,
         ("membership",),
         HELDOUT_FILE,
-        "it finds what the target can be made to write, which is far less than it has read",
+        "it finds what the target can be made to write: of SmolLM2-135M 6 of 8 read sets, and 1 of 7 unread ones",
     ),
     Contestant(
         "pacost",
