@@ -93,7 +93,9 @@ def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, 
     became = [lines[: next(i for i, line in enumerate(lines) if f" of {NUMBER} documents" in line)] for lines in became]
     assert became[0] == became[1]
     without = [line for line in became[0] if line.startswith("1 document has no log_likelihood")]
-    assert ["the text is blank" in line or "fewer than two tokens (d35)" in line for line in without] == [True, True]
+    assert ["the text is blank" in line or "fewer than two tokens (d35)" in line for line in without] == [True, True], (
+        became[0]
+    )
     assert not (tmp_path / "elsewhere/store/observations").exists(), "the store stays for what is small"
 
 
