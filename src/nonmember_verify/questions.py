@@ -276,7 +276,7 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
 def _units_as_sealed(audit: Audit, documents: Mapping[str, Any], report: Report) -> bool:
     """Whether the same documents belong together; older seals do not fix it."""
     if not all("units" in item for item in documents.values()):
-        _tell_units(audit, report)
+        _note_unsealed_clusters(audit, report)
         return True
     sealed = {
         (name, commitment): unit
@@ -291,7 +291,7 @@ def _units_as_sealed(audit: Audit, documents: Mapping[str, Any], report: Report)
     return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs})
 
 
-def _tell_units(audit: Audit, report: Report) -> None:
+def _note_unsealed_clusters(audit: Audit, report: Report) -> None:
     if audit.question["method"] in BY_UNITS:
         report.unchecked("clusters", "which documents belong together, and so count as one draw, is taken as stated")
 
@@ -325,7 +325,7 @@ def check_documents(audit: Audit, report: Report) -> None:
     if audit.statistics["num_documents"] != number:
         wrong.append(f"the result counts {audit.statistics['num_documents']} documents, and {number} are scored")
     if audit.described["receipt"] is None:
-        _tell_units(audit, report)
+        _note_unsealed_clusters(audit, report)
     total = sum(map(len, excluded.values()))
     sizes = ", ".join(f"{len(items)} of the {name} set" for name, items in committed.items())
     report.require_none("documents", wrong, f"{sizes} are committed to; {total} are excluded, with reasons.")

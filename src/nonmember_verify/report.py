@@ -24,7 +24,7 @@ class Line:
     as_stated: bool = False  # of the answer of an audit, which was not recomputed
 
     def __str__(self) -> str:
-        text = " ".join(f"{self.what}: {self.told}".split())  # blanks in a name could make it look like lines of ours
+        text = " ".join(f"{self.what}: {self.told}".split())  # line breaks in a name could imitate lines of this report
         return f"{self.kind:12} {text}"
 
 

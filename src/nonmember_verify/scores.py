@@ -172,7 +172,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
         report.require_none("scores", wrong, f"{done} columns follow from the token statistics, within {TOLERANCE:g}.")
     described = {column for columns in audit.described["columns"].values() for column in columns}
     if more := [column for column in audit.table if column not in (*NAMES, *described)]:
-        report.unchecked("further columns", f"{some(more)} of scores.parquet, of which nothing is told")
+        report.unchecked("further columns", f"{some(more)} of scores.parquet, which nothing describes")
     if audit.sizes:
         report.unchecked("compressed sizes", "of the texts, for zlib, are taken as stated; --documents shows them")
     for why, names in not_done.items():

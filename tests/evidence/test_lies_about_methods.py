@@ -424,17 +424,17 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         without_control,
         "control-2x-2: what it read .* or it was left out",
     ),
-    "a control told of twice": (
+    "a control listed twice": (
         "dose",
         edited(RESULT, put(*NUMBERS, "details", "controls", lambda items: [items[-1] | {"reading": 3.0}, *items])),
-        "one of them is told of twice",
+        "a role is listed twice",
     ),
     "a larger rate of the ladder passed over": (
         "ladder",
         edited(RESULT, lambda item: item["statistics"]["details"]["ladder"]["tried"].pop(0)),
         "which is not the first of its rates that passed",
     ),
-    "tokens of a document told of twice": (
+    "tokens of a document listed twice": (
         "prism",
         lambda files: rows(
             f"tokens/{tokens_of(files, 'target')}.parquet",

@@ -127,8 +127,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """Of finished audits, each once, by their names. Of a joined one (method=auto) its parts are taken."""
-    folders = {path.parent.resolve() for folder in given for path in files_below(folder, RESULT)}
-    if empty := [folder for folder in given if not files_below(folder, RESULT)]:
+    found = {folder: files_below(folder, RESULT) for folder in given}
+    folders = {path.parent.resolve() for paths in found.values() for path in paths}
+    if empty := [folder for folder, paths in found.items() if not paths]:
         raise ValueError(f"There is no {RESULT} below {empty[0]}. Run an audit first, or name the folder of one.")
     joined = {folder for folder in folders if any(item.parent == folder / PARTS for item in folders)}
     for folder in sorted(joined):

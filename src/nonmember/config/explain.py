@@ -125,7 +125,7 @@ def _explained(error: BaseException) -> str:
             wanted = "To sweep over it, add --multirun. To have it as a list, put it in [ ]."
             return f"{word!r} has several values, between commas. {wanted} {_as_text(word)}"
         case MissingMandatoryValue() | InterpolationToMissingValueError() if error.full_key:
-            key = (_LACKS.search(str(error)) or {1: error.full_key})[1]
+            key = next(iter(_LACKS.findall(str(error))), error.full_key)
             return f"{key} is not given, and there is no usual one. Add {key}=VALUE."
         case ValidationError() if error.full_key:
             reason = str(error).splitlines()[0].rstrip(".")

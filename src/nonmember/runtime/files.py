@@ -96,7 +96,7 @@ def files_below(folder: Path, *patterns: str) -> list[Path]:
             found.append(Path(error.filename) / patterns[0])
 
     for above, folders, names in os.walk(folder, onerror=note):
-        there = (*folders, *names)  # where a folder has the name of a file, who reads it is told
+        there = (*folders, *names)  # a folder with a file's name is listed too, and reading it raises
         found += [Path(above) / name for name in there if any(fnmatchcase(name, item) for item in patterns)]
     return sorted(found)
 

@@ -26,7 +26,7 @@ def path_of(name: str) -> Path:
 
 
 def outputs_folder() -> Path:
-    """Where commands write to that are not told otherwise."""
+    """The default outputs folder of commands: NONMEMBER_OUTPUTS, else `outputs`."""
     return path_of(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
 
 

@@ -29,7 +29,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, details, alpha = audit.settings, audit.details, audit.alpha
     stated = {item["role"]: item for item in details["controls"]}
     if len(stated) < len(details["controls"]):
-        report.failed("controls", "one of them is told of twice.")
+        report.failed("controls", "a role is listed twice.")
     _check_exposures(audit, stated, report)
     features = {role: _features(audit, role) for role in ("target", *stated)}
     controls = {
