@@ -51,6 +51,9 @@ def test_the_artifacts_of_a_grid_are_one_graph_and_nothing_is_made(tmp_path):
     assert not list(tmp_path.rglob("sidecar.json"))
     with pytest.raises(NotMade):
         graph.builder.get(TARGET)
+    names = set(graph.nodes)
+    graph.add(3, [observed(replace(TARGET, label="again")), observed(replace(distilled(0.1), label="again"))])
+    assert set(graph.nodes) == names  # a label makes no other model
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ class Trained(ModelSpec):
     corpus: CorpusSpec
     seed: Annotated[int, require_seed]
     teacher: ModelSpec | None = None
-    label: str = field(default="", compare=False)
+    label: str = field(default="", compare=False, repr=False)  # a plan counts by it what cannot be looked up yet
 
     resumable = True
     joint = True
