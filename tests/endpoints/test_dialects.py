@@ -122,6 +122,16 @@ def test_any_of_the_refusals_together_is_found_whatever_the_server_says(number, 
     assert [*left_out, "max_tokens" not in body] == flags, "nothing is left out that the server takes"
 
 
+def test_a_server_that_refuses_a_temperature_of_0_alone_is_asked_near_it(tmp_path):
+    with running(lambda item: error(400, "No.") if item.body.get("temperature") == 0 else answer()) as here:
+        client = client_of(here.root, tmp_path)
+        assert asked(client).outcome == "answered"
+        assert here.asked[-1].body["temperature"] == 0.01
+        asked(client, temperature=1.0)
+        assert here.asked[-1].body["temperature"] == 1.0
+        assert not client.notes
+
+
 def test_a_server_that_wants_room_for_thoughts(tmp_path):
     def service(one: Asked) -> Response:
         return answer() if dialects.limit_of(one.body) >= 1000 else error(400, "Could not finish the message.")

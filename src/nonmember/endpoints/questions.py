@@ -51,6 +51,7 @@ PROBE = Request(
     seed=0,
 )
 TEXT = "The quick brown fox jumps over the lazy dog and runs into the forest."
+LIKELIEST = ({"temperature": True}, {"temperature": True, "least_temperature": 0.01})  # some servers refuse 0 alone
 ROOMS = (16, 2048)  # least tokens to be asked for: what some servers want, and what some models think
 DRAWN = (
     "{} takes no temperature: its answers are drawn as the service does by default, and would be others if they were "
@@ -156,11 +157,13 @@ def _find_settings(client: EndpointClient) -> dict[str, Any]:
     answer = _answer_with(client, settings)
     if isinstance(answer, Refused):
         settings = _sparing_settings(client, answer)
-        restored: dict[str, Any] = {"temperature": True, "seed": True, "system": True}
+        restored: list[dict[str, Any]] = [*LIKELIEST, {"seed": True}, {"system": True}]
         if settings.min_output_tokens == ROOMS[0]:  # with less room than the longer one nothing was accepted
-            restored["min_output_tokens"] = 0
-        for name, value in restored.items():
-            more = replace(settings, **{name: value, **service.request_settings})
+            restored.append({"min_output_tokens": 0})
+        for changes in restored:
+            if changes in LIKELIEST and settings.temperature:
+                continue
+            more = replace(settings, **changes | service.request_settings)
             if more != settings and not isinstance(_answer_with(client, more), Refused):
                 settings = more
     if service.thinking == "off":

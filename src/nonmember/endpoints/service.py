@@ -15,6 +15,7 @@ from nonmember.checks import (
     ENVIRONMENT,
     Checked,
     Count,
+    Number,
     OneOf,
     looks_like_secret,
     names_a_secret,
@@ -72,6 +73,7 @@ class RequestSettings(Checked):
         token_limit: the name of the field.
         min_output_tokens: at least so many are asked for.
         temperature: whether it is sent.
+        least_temperature: lower ones are raised to it, for servers that refuse 0.
         seed: whether it is sent.
         system: whether an instruction is a turn of its own; else it stands before the question.
         no_thoughts: the one of `WITHOUT_THOUGHTS` by which the model is asked not to think.
@@ -80,6 +82,7 @@ class RequestSettings(Checked):
     token_limit: Annotated[str, OneOf(TOKEN_LIMITS)] = "max_tokens"
     min_output_tokens: Annotated[int, Count(0)] = 0
     temperature: bool = True
+    least_temperature: Annotated[float, Number("[0, 1)")] = 0.0
     seed: bool = True
     system: bool = True
     no_thoughts: str = ""
@@ -398,6 +401,7 @@ def _sent(service: Service, form: str, body: dict[str, Any], settings: RequestSe
     number = body.pop("max_tokens")
     body[settings.token_limit] = max(number, settings.min_output_tokens)
     draw = body["seed"] if body["temperature"] and not settings.seed else 0
+    body["temperature"] = max(body["temperature"], settings.least_temperature)
     for name in ("temperature", "seed"):
         if not getattr(settings, name):
             body.pop(name, None)
