@@ -16,9 +16,11 @@ from nonmember_verify.archive import Refused
 from nonmember_verify.envelope import Fields, strict_json
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 MOST_CELLS = 200_000_000  # of all tables, beside one for each of their bytes: rows times columns, numbers in lists
 MOST_CHARACTERS = 1_000  # of a name in a table
+MIN_CLUSTERS = 10  # of a set, below which nothing follows
 NAMES = ("group", "document", "unit")  # columns of scores.parquet that are no scores
 
 
@@ -36,7 +38,7 @@ class Group:
         return len(self.documents)
 
     @property
-    def by_appearance(self) -> npt.NDArray[np.int64]:
+    def by_appearance(self) -> IntArray:
         """Units numbered in the order in which they come."""
         number: dict[int, int] = {}
         return np.array([number.setdefault(unit, len(number)) for unit in self.units.tolist()], dtype=np.int64)
@@ -74,6 +76,16 @@ class Audit:
     @property
     def settings(self) -> Any:
         return self.question["settings"]
+
+    def clusters(self, name: str) -> IntArray | None:
+        """Of the documents of a group, in the order in which they come; None where each is a draw by itself."""
+        found = self.groups[name].by_appearance
+        by_cluster = self.settings.get("sampling_unit") == "cluster" and int(found.max()) + 1 < len(found)
+        return found if by_cluster else None
+
+    def has_few_clusters(self, *names: str) -> bool:
+        clusters = [self.clusters(name) for name in names]
+        return any(found is not None and int(found.max()) + 1 < MIN_CLUSTERS for found in clusters)
 
     @property
     def statistics(self) -> Any:

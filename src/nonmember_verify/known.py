@@ -17,11 +17,15 @@ VERDICTS = ("evidence_of_non_membership", "evidence_of_membership", "inconclusiv
 _TABLE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 _EVERY = _TABLE.pop("every")
 INVALID = _EVERY["invalid"]
-BY_UNITS = _EVERY["by_units"].split()  # methods that draw clusters of documents as one
 # Gate -> where the question has its bound; upper bounds begin with max_.
 BOUNDS: Mapping[str, list[str]] = {name: names.split() for name, names in _TABLE.pop("gates").items()}
 _GATES = " ".join([_EVERY["gates"], *(f"gates.{name}" for names in BOUNDS.values() for name in names)])
 METHOD_SETTINGS = {name: row["settings"].replace("GATES", _GATES) for name, row in _TABLE.items()}
+
+
+def draws_clusters(audit: Audit) -> bool:
+    """Whether documents that belong together count as one draw."""
+    return audit.question["method"] in _EVERY["by_units"].split() or "sampling_unit" in audit.settings
 
 
 def claim(method: str, decision: str, **words: object) -> str:

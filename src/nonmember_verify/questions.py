@@ -12,7 +12,7 @@ from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment, root
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, digests_of, opened, plain, sha256
-from nonmember_verify.known import BY_UNITS
+from nonmember_verify.known import draws_clusters
 from nonmember_verify.report import Report, some
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
@@ -292,7 +292,7 @@ def _units_as_sealed(audit: Audit, documents: Mapping[str, Any], report: Report)
 
 
 def _note_unsealed_clusters(audit: Audit, report: Report) -> None:
-    if audit.question["method"] in BY_UNITS:
+    if draws_clusters(audit):
         report.unchecked("clusters", "which documents belong together, and so count as one draw, is taken as stated")
 
 

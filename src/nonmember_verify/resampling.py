@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.bundle import Audit, FloatArray, IntArray
 from nonmember_verify.envelope import canonical, sha256
 from nonmember_verify.report import Report
 
@@ -40,21 +40,36 @@ def correlations(x_BN: FloatArray, y_BN: FloatArray, metric: str) -> FloatArray:
 
 
 def resampled(
-    others: list[FloatArray], target: FloatArray, metric: str, rng: np.random.Generator, num_resamples: int
+    others: list[FloatArray],
+    target: FloatArray,
+    metric: str,
+    rng: np.random.Generator,
+    num_resamples: int,
+    clusters: IntArray | None = None,
 ) -> FloatArray:
-    """[others, B]: correlation of each with the target where the documents are drawn with replacement."""
-    number, blocks = len(target), []
-    step = max(1, BLOCK // number)
+    """[others, B]: correlation of each with the target where documents, or clusters, are drawn with replacement."""
+    number, blocks = len(target) if clusters is None else int(clusters.max()) + 1, []
+    step = 1 if clusters is not None else max(1, BLOCK // number)
+    members = [] if clusters is None else [np.flatnonzero(clusters == item) for item in range(number)]
     for start in range(0, num_resamples, step):
         rows = rng.integers(number, size=(min(step, num_resamples - start), number))
+        if clusters is not None:
+            rows = np.concatenate([members[item] for item in rows[0]])[None]
         blocks.append([correlations(other[rows], target[rows], metric) for other in others])
     return np.concatenate(blocks, axis=1)
 
 
-def weighted(others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int) -> FloatArray:
+def weighted(
+    others: list[FloatArray],
+    target: FloatArray,
+    rng: np.random.Generator,
+    num_resamples: int,
+    clusters: IntArray | None = None,
+) -> FloatArray:
     """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums."""
-    number = len(target)
+    number = len(target) if clusters is None else int(clusters.max()) + 1
     weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)
+    weights_BN = weights_BN if clusters is None else weights_BN[:, clusters]
     y = _weighted_ranks(target, weights_BN)
     return np.array([_weighted_correlation(_weighted_ranks(other, weights_BN), y, weights_BN) for other in others])
 

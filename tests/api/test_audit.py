@@ -175,6 +175,12 @@ def test_the_test_on_its_own_gives_the_audits_numbers(answered):
     assert (test.statistic, test.p_value) == (found.statistic, found.p_value)
     assert (test.ci_low, test.ci_high) == found.interval
     np.testing.assert_array_equal(test.distribution, found.distribution())
+    arrays, number = (scores["reference"], scores["target"], scores["distilled"]), len(scores)
+    pairs = nm.prism_test(*arrays, num_resamples=200, clusters=[f"work{index // 2}" for index in range(number)])
+    assert (pairs.statistic, pairs.num_documents) == (test.statistic, number)
+    assert not np.array_equal(pairs.distribution, test.distribution)
+    with pytest.raises(ValueError, match="2 clusters of documents are left"):
+        nm.prism_test(*arrays, clusters=[f"work{index % 2}" for index in range(number)])
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ def built(node: Any) -> Any:
 def from_yaml(path: str, **parts: Any) -> Any:
     """A recipe with the settings of its YAML; `parts` are what the defaults list or an interpolation would bring."""
     node = OmegaConf.to_container(OmegaConf.load(config_directory() / f"{path}.yaml"), resolve=False)
+    node = {name: value for name, value in node.items() if not str(value).startswith("${oc.select:")}  # a world's
     return get_class(node["_target_"])(
         **{name: built(value) for name, value in node.items() if name not in ("_target_", "defaults", *parts)}, **parts
     )

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from made_up_audits import SECRET, audited, builder, bundled, checked, gathered, key
 from made_up_questions import (
     CLEARANCE,
+    CLUSTERED,
     DIFFERENCE,
     DOSE,
     KDS,
@@ -100,6 +101,7 @@ def plain(name: str) -> Files:
     """One audit without a seal."""
     item = {
         "prism": lambda: audit(PRISM),
+        "prism by clusters": lambda: audit(replace(PRISM, sampling_unit="cluster"), suspect=CLUSTERED),
         "gates": lambda: audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general")),
         "knowing": lambda: audit(KNOWING, general=texts(200, "general")),
         "clearance": lambda: audit(replace(CLEARANCE, shams=True), heldout=None),

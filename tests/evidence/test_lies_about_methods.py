@@ -153,6 +153,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "shams", {})),
         "put to two shams, and they are",
     ),
+    "documents by themselves": ("prism by clusters", rows(SCORES, put("unit", 1, 39)), "is stated as"),
     "documents of one cluster": ("clearance", rows(SCORES, put("unit", 1, 0)), "is stated as"),
     "how often a control read": (
         "dose",

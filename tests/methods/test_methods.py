@@ -15,6 +15,7 @@ from made_up_methods import PAIRED_T
 from nonmember.methods import Blind, RankAgreement, RankShift, Roles, ScoredDocuments
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
+from nonmember.records import Corpus, Document
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 
@@ -311,6 +312,36 @@ def test_dataset_inference_finds_a_shift_and_says_nothing_of_its_absence():
     assert nothing.details.to_json()["num_heldout"] == 60
     assert list(nothing.details.to_json()["weights"]) == ["f0", "f1", "f2", "f3"]
     assert json.loads(json.dumps(nothing.details.to_json(), allow_nan=False)) == nothing.details.to_json()
+
+
+@pytest.mark.parametrize(
+    ("method", "scores"),
+    [
+        (PRISM, role_scores(120, like_reference=0.6, like_distilled=0.5)),
+        (PAIRED_T, role_scores(120, **CLEARED)),
+        (LLM_DI, features(1.0, 1, 120)),
+    ],
+    ids=["prism", "paired_t", "llm_di"],
+)
+def test_documents_of_one_cluster_are_drawn_together(method, scores):
+    """Where the question says so; and too few clusters are refused, or invalid where they became too few."""
+
+    def of(size: int) -> ScoredDocuments:
+        return replace(scores, cluster_ids=tuple(f"work{index // size}" for index in range(120)))
+
+    def p_of(documents: ScoredDocuments, unit: str) -> float:
+        method_by_unit = replace(method, sampling_unit=unit)
+        assert ("sampling_unit" in method_by_unit.settings()) == (unit == "cluster")
+        others = {"heldout": of(1)} if method is LLM_DI else {}
+        return method_by_unit.test({"suspect": documents, **others}, np.random.default_rng(1)).p_value
+
+    by_document = p_of(of(4), "document")
+    assert by_document == p_of(of(1), "cluster") == p_of(of(1), "document") != p_of(of(4), "cluster")
+    assert np.isnan(p_of(of(30), "cluster"))
+    few = Corpus(tuple(Document(f"d{index}", f"text {index}", f"work{index // 30}") for index in range(120)))
+    replace(method, sampling_unit="document").check({"suspect": few})
+    with pytest.raises(ValueError, match="needs at least 10 clusters in each set; the suspect set has 4"):
+        replace(method, sampling_unit="cluster").check({"suspect": few})
 
 
 def written(name: str, extra: str, seed: int, n: int = 60) -> ScoredDocuments:

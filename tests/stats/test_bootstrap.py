@@ -121,6 +121,22 @@ def test_block_size_changes_no_number(metric) -> None:
         assert (cut.p_value, cut.ci_low, cut.ci_high) == (whole.p_value, whole.ci_low, whole.ci_high)
 
 
+@pytest.mark.parametrize("metric", ["spearman", "kendall"])
+def test_whole_clusters_are_drawn(metric) -> None:
+    """Documents that are there three times, as clusters, are what they are once; singly they seem to be more."""
+    scores = noisy_copies(6, 40, 0.5, 1.0)
+    once = bootstrap(*scores, metric=metric, num_resamples=200)
+    alone = bootstrap(*scores, metric=metric, num_resamples=200, clusters=range(40))
+    np.testing.assert_array_equal(alone.distribution, once.distribution)
+    copies = [np.repeat(item, 3) for item in scores]
+    together = bootstrap(*copies, metric=metric, num_resamples=200, clusters=np.repeat(range(40), 3).tolist())
+    np.testing.assert_allclose(together.distribution, once.distribution, atol=1e-12)
+    singly = bootstrap(*copies, metric=metric, num_resamples=200)
+    assert singly.ci_high - singly.ci_low < 0.7 * (once.ci_high - once.ci_low)
+    with pytest.raises(ValueError, match="a cluster for each document; got 3 for 40"):
+        bootstrap(*scores, metric=metric, num_resamples=20, clusters="abc")
+
+
 def test_draws_are_one_stream() -> None:
     """Wider than a batch, cut anywhere, the counts are those of one call to the generator."""
     whole, cut = np.empty((300, 700)), np.empty((300, 700))

@@ -468,3 +468,34 @@ def test_eight_documents_are_enough() -> None:
     result = infer(GOOD[:8], GOOD[:8])
     assert result.curve_sizes.tolist() == [2]
     assert 0 <= result.combined_p_value <= 1
+
+
+# --- clusters ---
+
+
+def test_copies_in_a_cluster_are_what_they_are_once() -> None:
+    """Learnt from and tested as the documents by themselves are; as independent draws they would be more."""
+    suspect, heldout = two_sets(num_suspect=60, num_heldout=60, shift=1.0)
+    settings = {"outliers": "keep", "equal_variances": False, "num_splits": 3}
+    once = infer(suspect, heldout, fit_size=30, **settings)
+    copies = [np.repeat(item, 3, axis=0) for item in (suspect, heldout)]
+    clusters = (np.repeat(range(60), 3).tolist(),) * 2
+    together = infer(*copies, fit_size=90, clusters=clusters, **settings)
+    np.testing.assert_allclose(together.p_values, once.p_values, rtol=1e-6)
+    np.testing.assert_allclose(together.statistics, once.statistics, rtol=1e-6)
+    with pytest.raises(ValueError, match="at least 4 clusters in each set, to learn from and to test on; got 3"):
+        infer(*copies, clusters=(np.repeat(range(3), 60).tolist(), clusters[1]))
+
+
+@pytest.mark.slow
+def test_sets_of_works_are_not_found_apart_by_chance() -> None:
+    """Fifteen works of ten documents that are alike within a work: by document most such worlds are rejected."""
+    rejected = {"cluster": 0, "document": 0}
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        sets = [np.repeat(rng.normal(size=(15, 4)), 10, axis=0) + rng.normal(size=(150, 4)) for _ in range(2)]
+        works = (np.repeat(range(15), 10).tolist(),) * 2
+        for unit in rejected:
+            found = infer(*sets, seed=seed, clusters=works if unit == "cluster" else None)
+            rejected[unit] += found.combined_p_value < 0.05
+    assert rejected["cluster"] <= 20 < 30 < rejected["document"]

@@ -25,6 +25,25 @@ def test_is_the_textbook_formula_and_points_down() -> None:
     assert paired_t_less(x, x + 1 + 0.1 * y).p_value < 1e-12
 
 
+def test_documents_of_one_cluster_are_no_independent_draws() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 30))
+    once = paired_t_greater(x, y)
+    copies = [np.repeat(item, 4) for item in (x, y)]
+    together = paired_t_greater(*copies, np.repeat(range(30), 4).tolist())
+    assert (together.statistic, together.p_value) == pytest.approx((once.statistic, once.p_value))
+    assert paired_t_greater(x, y, range(30)).p_value == pytest.approx(once.p_value)
+    uneven = np.array([0] * 15 + list(range(1, 16)))  # the jackknife by hand: one cluster of half the documents
+    difference, without = x - y, []
+    for cluster in range(16):
+        without.append((x - y)[uneven != cluster].mean())
+    error = np.sqrt(15 / 16 * ((np.array(without) - difference.mean()) ** 2).sum())
+    found = paired_t_less(x, y, uneven.tolist())
+    assert found.statistic == pytest.approx(difference.mean() / error)
+    assert found.p_value == pytest.approx(stats.t.cdf(found.statistic, 30**2 / (15**2 + 15) - 1))
+    assert "All 2 clusters" in paired_t_less([0.0, 1.0, 1.0, 0.0], [0.5] * 4, "aabb").warning
+
+
 @pytest.mark.parametrize(("shift", "p_value"), [(0.0, 1.0), (0.1, 1.0), (-0.1, 0.0)])
 def test_equal_differences_are_decided_by_sign_with_a_warning(shift, p_value) -> None:
     y = np.array([0.1, 0.2, 0.3, 0.7, 1.1])  # y + shift - y differs from shift in the last bits

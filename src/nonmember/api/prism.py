@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from nonmember.config.words import literal, override
 from nonmember.methods import Prism, ScoredDocuments
 from nonmember.methods.prism.prism import PrismDetails
 from nonmember.records.groups import SUSPECT
-from nonmember.stats._arrays import as_paired_scores
+from nonmember.stats._arrays import as_paired_scores, numbered_clusters
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -71,6 +72,7 @@ def prism_test(
     num_resamples: int | None = None,
     alpha: float | None = None,
     margin: float | None = None,
+    clusters: Sequence[str] | None = None,
     seed: int | None = None,
 ) -> PrismTest:
     """Is there evidence that the target has *not* read these documents?
@@ -89,6 +91,8 @@ def prism_test(
         num_resamples: Of the bootstrap over documents.
         alpha: Level.
         margin: That Delta must exceed, in [0, 2); 0 is the paper's.
+        clusters: [N] what documents belong together (book, thread), which are then drawn together. None: each document
+            is drawn by itself.
         seed: Of the resamples; the same as an audit's gives its numbers.
 
     Returns:
@@ -116,7 +120,12 @@ def prism_test(
         require_seed(seed := literal(seed))
     reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
     names = tuple(map(str, range(target.size)))
-    documents = ScoredDocuments(names, {"reference": reference, "target": target, "distilled": distilled})
+    values = {"reference": reference, "target": target, "distilled": distilled}
+    if clusters is not None:
+        numbered_clusters(clusters, target.size)
+    documents = ScoredDocuments(names, values, ("",) * target.size if clusters is None else tuple(map(str, clusters)))
+    if few := method.too_few_clusters({SUSPECT: documents}):
+        raise ValueError(few[0])
     rng = np.random.default_rng([default_seed if seed is None else seed, 0])
     outcome = method.test({SUSPECT: documents}, rng)
     details = outcome.details

@@ -17,6 +17,7 @@ from nonmember.audits.walk import specs_in
 from nonmember.checks import first_few
 from nonmember.corpora.transforms.cleaning import Prepared
 from nonmember.methods import ScoredDocuments, TestOutcome
+from nonmember.methods.base import SampledMethod
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.models.kinds.pretrained import Gguf, Pretrained, resolved_dtype
@@ -136,7 +137,7 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
 
 
 def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
-    if not audit.method.by_document:
+    if not isinstance(audit.method, SampledMethod) or audit.method.sampling_unit == "cluster":
         return
     for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):
         documents = builder.get(audit.groups[name].corpus).documents
@@ -144,8 +145,7 @@ def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
         if len(clusters) > (number := len(set(clusters))):
             yield (
                 f"{len(clusters)} documents of the {name} set are of {number} clusters, and the test takes all for "
-                "independent: p is too small. Give one document of each, or choose a method that counts clusters "
-                "(difference_in_differences, clearance)."
+                "independent: p is too small. Set method.sampling_unit=cluster, or give one document of each."
             )
 
 

@@ -163,7 +163,7 @@ def _find_settings(client: EndpointClient) -> dict[str, Any]:
         for changes in restored:
             if changes in LIKELIEST and settings.temperature:
                 continue
-            more = replace(settings, **changes | service.request_settings)
+            more = replace(settings, **{**changes, **service.request_settings})
             if more != settings and not isinstance(_answer_with(client, more), Refused):
                 settings = more
     if service.thinking == "off":

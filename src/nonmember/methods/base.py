@@ -10,11 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from nonmember.checks import Checked, require_count, require_distinct, require_kind, require_number, wrong
+from nonmember.checks import Checked, OneOf, require_count, require_distinct, require_kind, require_number, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Access, Answers
 from nonmember.endpoints.asked import Asked
@@ -23,7 +23,7 @@ from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.records.exposure import Exposure
-from nonmember.records.groups import SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 
@@ -45,11 +45,13 @@ __all__ = [
     "Reordered",
     "Requirements",
     "Roles",
+    "SampledMethod",
     "Scored",
     "ScoredDocuments",
     "Settled",
     "TestOutcome",
     "Verdict",
+    "check_clusters",
     "known_details",
     "known_methods",
     "method_named",
@@ -73,6 +75,7 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 Picture = Literal["ranks", "pairs", "groups", "gains", "shards", "answers", "changes", "aucs", "dose", "scores"]
 
 
+MIN_CLUSTERS = 10  # of a set: with fewer, variances and resamples by clusters are too narrow
 INVALID_CLAIM = "A precondition of the test failed; nothing may be concluded."
 SAME_DISTRIBUTION = (
     "Suspect and held-out text must be draws from one distribution: run the blind baseline (method=blind) on the same "
@@ -246,7 +249,6 @@ class Method(Checked, ABC):
         picture: Of what the method looks at.
         details_type: Of its outcomes.
         requirements: What it needs with its usual settings.
-        by_document: Whether its test takes documents for independent draws, of one cluster or not.
         passed_on: How those of its warnings begin that a result joined of several methods repeats.
     """
 
@@ -258,7 +260,6 @@ class Method(Checked, ABC):
     picture: ClassVar[Picture] = "scores"
     details_type: ClassVar[type[Details]] = Details
     requirements: ClassVar[Requirements]
-    by_document: ClassVar[bool] = False
     passed_on: ClassVar[tuple[str, ...]] = ()
     alpha: float
     max_tokens: int
@@ -426,6 +427,55 @@ def on_suspect(
     """The one group of most methods: the suspect documents under one model per role."""
     measured = {role: roles.scored(score, roles.suspect, max_tokens, role, model) for role, model in models.items()}
     return {SUSPECT: DocumentGroup(roles.suspect, measured)}
+
+
+def check_clusters(method: str, corpora: Mapping[str, Corpus]) -> None:
+    """Raises ValueError where the suspect or the held-out set is of too few clusters."""
+    for group in (name for name in (SUSPECT, HELDOUT) if name in corpora):
+        documents = corpora[group].documents
+        clusters = {document.cluster_id or f"{index}" for index, document in enumerate(documents)}
+        if len(clusters) < MIN_CLUSTERS <= len(documents):
+            raise ValueError(
+                f"{method} does not count documents of one cluster as independent draws and needs at least "
+                f"{MIN_CLUSTERS} clusters in each set; the {group} set has {len(clusters)}. Give documents of more "
+                "works, or leave cluster_field out where they were drawn singly."
+            )
+
+
+@dataclass(frozen=True)
+class SampledMethod(Method):
+    """A method whose test resamples documents, or takes them for independent draws.
+
+    sampling_unit: cluster, where documents of one are drawn together; document, as the papers have it.
+    """
+
+    sampling_unit: Annotated[str, OneOf(("cluster", "document"))] = field(default="document", kw_only=True)
+
+    def settings(self) -> dict[str, Any]:
+        """The unit only where it is the cluster, so that keys of what was stored before it came are the same."""
+        settings = super().settings()
+        return {name: value for name, value in settings.items() if (name, value) != ("sampling_unit", "document")}
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        if self.sampling_unit == "cluster":
+            check_clusters(self.name, corpora)
+
+    def clusters(self, documents: Mapping[str, ScoredDocuments], group: str = SUSPECT) -> list[str] | None:
+        """[documents] of what is drawn together; None where documents are drawn one by one."""
+        if self.sampling_unit == "document":
+            return None
+        names = units(documents[group], group)
+        return names if len(set(names)) < len(names) else None
+
+    def too_few_clusters(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
+        """Why nothing follows from those that are left; empty where they are enough."""
+        drawn = {name: self.clusters(documents, name) for name in (SUSPECT, HELDOUT) if name in documents}
+        numbers = {name: len(set(names)) for name, names in drawn.items() if names is not None}
+        return [
+            f"{number} clusters of documents are left of the {name} set; the test needs at least {MIN_CLUSTERS}."
+            for name, number in numbers.items()
+            if number < MIN_CLUSTERS
+        ]
 
 
 def units(documents: ScoredDocuments, group: str) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from nonmember.methods.base import (
     INVALID_CLAIM,
+    MIN_CLUSTERS,
     SAME_DISTRIBUTION,
     DocumentGroup,
     Method,
@@ -23,6 +24,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    check_clusters,
     require_score,
     units,
 )
@@ -33,8 +35,6 @@ from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.two_groups import mean_difference
-
-MIN_CLUSTERS = 10  # of a set: with fewer, variances by clusters are too small
 
 REFERENCE_READ = (
     "The reference must have read neither set: had it read held-out text, the target would seem to have read the "
@@ -116,15 +116,7 @@ class DifferenceInDifferences(Method):
         return [models] if self.score.compares_tokens and all(model.has_weights for model in models) else ()
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
-        for group in (SUSPECT, HELDOUT):
-            documents = corpora[group].documents
-            clusters = {document.cluster_id or f"{index}" for index, document in enumerate(documents)}
-            if len(clusters) < MIN_CLUSTERS <= len(documents):
-                raise ValueError(
-                    f"{self.name} does not count documents of one cluster as independent draws and needs at least "
-                    f"{MIN_CLUSTERS} clusters in each set; the {group} set has {len(clusters)}. Give documents of more "
-                    "works, or leave cluster_field out where they were drawn singly."
-                )
+        check_clusters(self.name, corpora)
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         groups = [documents[group] for group in (SUSPECT, HELDOUT)]

@@ -8,7 +8,7 @@ so the blind baseline belongs beside every result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, get_args
 
@@ -19,8 +19,8 @@ from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     SAME_DISTRIBUTION,
     DocumentGroup,
-    Method,
     Roles,
+    SampledMethod,
     ScoredDocuments,
     TestOutcome,
     Verdict,
@@ -74,7 +74,7 @@ class InferenceDetails(Details):
 
 
 @dataclass(frozen=True)
-class LlmDi(Method):
+class LlmDi(SampledMethod):
     """perturbations: further features from perturbed texts.   reference_features: against the audit's reference.
 
     outliers: mean (the paper), clip (the program's default), zero or keep; tail_fraction of each feature, half on
@@ -107,7 +107,6 @@ class LlmDi(Method):
     )
     picture = "groups"
     details_type = InferenceDetails
-    by_document = True
     requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout",), same_draw=True, passes=2
     )
@@ -131,7 +130,10 @@ class LlmDi(Method):
         return {SUSPECT: measured(roles.suspect), HELDOUT: measured(roles.need_heldout(self.name))}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        if few := self.too_few_clusters(documents):
+            return TestOutcome.invalid(few, alpha=self.alpha)
         suspect, heldout = (_matrix(documents[group]) for group in (SUSPECT, HELDOUT))
+        drawn = [self.clusters(documents, group) for group in (SUSPECT, HELDOUT)]
         test = dataset_inference(
             suspect,
             heldout,
@@ -145,6 +147,7 @@ class LlmDi(Method):
             trim_predictions=self.trim_predictions,
             compat=self.compat,
             rng=rng,
+            clusters=_of_both(drawn, (len(suspect), len(heldout))),
         )
         verdict: Verdict = "evidence_of_membership" if test.combined_p_value < self.alpha else "inconclusive"
         curve = zip(test.curve_sizes.tolist(), np.median(test.curve_p_values, axis=0).tolist(), strict=True)
@@ -170,3 +173,13 @@ class LlmDi(Method):
 def _matrix(documents: ScoredDocuments) -> FloatArray:
     """[documents, features]."""
     return np.column_stack(list(documents.values.values()))
+
+
+def _of_both(
+    drawn: Sequence[list[str] | None], sizes: tuple[int, int]
+) -> tuple[Sequence[Hashable], Sequence[Hashable]] | None:
+    """Clusters of both sets, where one has any; in the other each document is then one by itself."""
+    if drawn == [None, None]:
+        return None
+    suspect, heldout = (range(size) if names is None else names for names, size in zip(drawn, sizes, strict=True))
+    return suspect, heldout

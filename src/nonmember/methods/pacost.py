@@ -18,7 +18,15 @@ from nonmember.checks import Count, Number, require_count
 from nonmember.corpora import CorpusSpec
 from nonmember.generated.rephrased import Answered, Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
-from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import (
+    INVALID_CLAIM,
+    DocumentGroup,
+    Roles,
+    SampledMethod,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+)
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
@@ -138,7 +146,7 @@ class PacostDetails(Details):
 
 
 @dataclass(frozen=True)
-class Pacost(Method):
+class Pacost(SampledMethod):
     """rephraser: the model that rephrases, one that follows instructions.   rephrasings: texts with the documents' ids
     to be used in its place.   temperature, max_new_tokens: of its writing.   min_length_ratio, max_length_ratio: of a
     usable rephrasing to its original, in characters.   min_answer_mass: median of P(Yes) + P(No) below which the target
@@ -163,7 +171,6 @@ class Pacost(Method):
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
     details_type = PacostDetails
-    by_document = True
     requirements = Requirements(
         access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
     )
@@ -206,13 +213,15 @@ class Pacost(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is t; no interval is defined."""
-        values = documents[SUSPECT].values
+        if few := self.too_few_clusters(documents):
+            return TestOutcome.invalid(few, alpha=self.alpha)
+        values, clusters = documents[SUSPECT].values, self.clusters(documents)
         original, rephrased = values["original"], values["rephrased"]
         mass = np.concatenate([original + values["original_no"], rephrased + values["rephrased_no"]])
-        test = paired_t_greater(original, rephrased)
+        test = paired_t_greater(original, rephrased, clusters)
         shares = [_share(values[name], values[f"{name}_no"]) for name in ("original", "rephrased")]
         # Where Yes and No have no probability at all their shares say nothing.
-        normalised = paired_t_greater(*shares) if np.isfinite(shares).all() else None
+        normalised = paired_t_greater(shares[0], shares[1], clusters) if np.isfinite(shares).all() else None
         verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
         warnings = [test.warning] if test.warning else []
         if reasons := self._reasons_against(values, float(np.median(mass))):

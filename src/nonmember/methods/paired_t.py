@@ -12,7 +12,15 @@ from typing import Annotated
 
 import numpy as np
 
-from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, on_suspect, require_score
+from nonmember.methods.base import (
+    DocumentGroup,
+    Roles,
+    SampledMethod,
+    ScoredDocuments,
+    TestOutcome,
+    on_suspect,
+    require_score,
+)
 from nonmember.methods.details import Details
 from nonmember.methods.prism.prism import Prism, distilled_reference
 from nonmember.models import ModelSpec
@@ -34,7 +42,7 @@ class PairedDetails(Details):
 
 
 @dataclass(frozen=True)
-class PairedT(Method):
+class PairedT(SampledMethod):
     """H1: E f(x; target) < E f(x; distilled reference). The statistic is t; no interval is defined."""
 
     score: Annotated[Score, require_score]
@@ -50,7 +58,6 @@ class PairedT(Method):
     )
     picture = "pairs"
     details_type = PairedDetails
-    by_document = True
     requirements = replace(Prism.requirements, inputs=("reference",))
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
@@ -64,8 +71,10 @@ class PairedT(Method):
         return {"target": ("distilled",)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        if few := self.too_few_clusters(documents):
+            return TestOutcome.invalid(few, alpha=self.alpha)
         scores = documents[SUSPECT]
-        test = paired_t_less(scores.values["target"], scores.values["distilled"])
+        test = paired_t_less(scores.values["target"], scores.values["distilled"], self.clusters(documents))
         return TestOutcome(
             statistic=test.statistic,
             p_value=test.p_value,

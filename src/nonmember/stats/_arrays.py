@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import math
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,32 @@ def numbered(labels: Iterable[Hashable]) -> IntArray:
     """[N] labels as numbers from 0, in the order in which they first come."""
     number_of: dict[Hashable, int] = {}
     return np.array([number_of.setdefault(item, len(number_of)) for item in labels], dtype=np.int64)
+
+
+def numbered_clusters(clusters: Sequence[Hashable], num_documents: int, group: str = "") -> IntArray:
+    """[N] clusters as numbers; `ValueError` unless there is one for each document and two different ones."""
+    group = f" of the {group} group" if group else ""
+    if len(clusters) != num_documents:
+        raise ValueError(
+            f"Expected a cluster for each document{group}; got {len(clusters)} for {num_documents} documents."
+        )
+    if (number := len(set(clusters))) < 2:
+        raise ValueError(
+            f"Expected at least 2 clusters{group}; got {number}. Documents of one cluster say nothing of how far "
+            "clusters differ: give more, or no clusters where documents were drawn singly."
+        )
+    return numbered(clusters)
+
+
+def mean_by_clusters(values: FloatArray, cluster_of: IntArray) -> tuple[float, float, float, int]:
+    """Mean of the documents, its standard error by the jackknife over clusters, that one's degrees of freedom, and the
+    number of clusters (see `two_groups.mean_difference`)."""
+    mean = float(values.mean())
+    sums, sizes = np.bincount(cluster_of, weights=values - mean), np.bincount(cluster_of)
+    changes = sums / (values.size - sizes)  # of the mean, where a cluster is left out
+    number = sums.size
+    free = values.size**2 / float(sizes @ sizes) - 1
+    return mean, math.sqrt((number - 1) / number * float(changes @ changes)), free, number
 
 
 def check_level(alpha: float) -> None:

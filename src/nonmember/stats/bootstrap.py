@@ -8,13 +8,13 @@ Shapes: N documents, B resamples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling
+from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling, numbered_clusters
 from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts, rank_correlation
 
 # A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
@@ -70,6 +70,7 @@ def difference_of_dependent_correlations(
     alpha: float,
     margin: float,
     rng: np.random.Generator,
+    clusters: Sequence[Hashable] | None = None,
     block_size: int | None = None,
 ) -> CorrelationDifference:
     """One-sided paired bootstrap of Delta = rho(reference, target) - rho(distilled, target).
@@ -94,6 +95,8 @@ def difference_of_dependent_correlations(
         alpha: The interval is of level 1 - alpha.
         margin: In [0, 2), 0 in the paper.
         rng: Of the resamples.
+        clusters: [N] what documents belong together (book, thread): whole clusters are drawn, as many as there are.
+            None: each document is drawn by itself.
         block_size: Resamples held in memory at once; it changes memory and speed, no number.
 
     Returns:
@@ -119,8 +122,9 @@ def difference_of_dependent_correlations(
     check_resampling(num_resamples, alpha)
     _check_margin(margin)
     reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
+    cluster_of = None if clusters is None else numbered_clusters(clusters, target.size)
     reference_rho_B, distilled_rho_B = _resampled_correlations(
-        (reference, distilled), target, metric, num_resamples=num_resamples, rng=rng, block_size=block_size
+        (reference, distilled), target, metric, cluster_of, num_resamples=num_resamples, rng=rng, block_size=block_size
     )
     distribution = reference_rho_B - distilled_rho_B
     ci_low, ci_high = percentile_interval(distribution, alpha)
@@ -214,7 +218,7 @@ def bootstrap_correlation(
     check_metric(metric)
     check_resampling(num_resamples, alpha)
     x, y = as_paired_scores(x=x, y=y)
-    (distribution,) = _resampled_correlations((x,), y, metric, num_resamples=num_resamples, rng=rng)
+    (distribution,) = _resampled_correlations((x,), y, metric, None, num_resamples=num_resamples, rng=rng)
     ci_low, ci_high = percentile_interval(distribution, alpha)
     return BootstrapCorrelation(
         statistic=rank_correlation(x, y, metric),
@@ -302,6 +306,7 @@ def _resampled_correlations(
     others: Sequence[FloatArray],
     target: FloatArray,
     metric: RankMetric,
+    cluster_of: IntArray | None,
     *,
     num_resamples: int,
     rng: np.random.Generator,
@@ -310,12 +315,14 @@ def _resampled_correlations(
     """[len(others), B] correlation of each of `others` [N] with `target` [N] in each resample, NaN if undefined."""
     orderings, target_ordering = [Ordering.of(other) for other in others], Ordering.of(target)
     block_size = min(num_resamples, block_size or max(_SMALLEST_BLOCK, _BLOCK_ELEMENTS // target.size))
-    buffer_NB = np.empty((target.size, block_size))
+    num_drawn = target.size if cluster_of is None else int(cluster_of.max()) + 1
+    buffer_NB = np.empty((num_drawn, block_size))
     correlations = np.empty((len(others), num_resamples))
     for start in range(0, num_resamples, block_size):
         counts_NB = buffer_NB[:, : num_resamples - start]
         draw_counts(rng, out=counts_NB)
         block = slice(start, start + block_size)
+        counts_NB = counts_NB if cluster_of is None else counts_NB[cluster_of]
         correlations[:, block] = correlations_of_counts(counts_NB, orderings, target_ordering, metric)
     return correlations
 

@@ -5,6 +5,7 @@ Shapes: N suspect documents, M held-out documents, F features, S splits, C sizes
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -12,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import BoolArray, FloatArray, IntArray, as_scores
+from nonmember.stats._arrays import BoolArray, FloatArray, IntArray, as_scores, numbered_clusters
+from nonmember.stats.two_groups import mean_difference
 
 OutlierMode = Literal["mean", "clip", "zero", "keep"]
 
 MIN_DOCUMENTS = 8  # of each set: four to fit on, four to test on
+MIN_CLUSTERS = 4
 # The sizes of the original's curve of p against the number of test documents of each set.
 CURVE_SIZES = (2, 5, 10, 20, 50, 100, 150, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
 
@@ -105,6 +108,7 @@ def dataset_inference(
     trim_predictions: bool,
     compat: bool,
     rng: np.random.Generator,
+    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
 ) -> DatasetInference:
     """Learn to tell suspect from held-out documents on one part of both, test on the rest, several times over.
 
@@ -128,6 +132,9 @@ def dataset_inference(
     `trim_predictions` removes the lowest and the highest j test logits of each set before the t-test (and
     before the curve). The t-test does not know it and rejects a true null more often than it says (8% at .05).
 
+    With `clusters` part A has as many whole clusters of each set, in random order, as have together no more documents
+    than said above, and one at least; the t-test is `two_groups.mean_difference`, whose variances are by clusters.
+
     The combination 1 - prod(1 - p) is never below any of its parts, so where these are valid it is, whatever the
     dependence of the splits; and it is very careful: ten times .01 give .0956. The median of dependent p-values
     need not be a valid p.
@@ -145,6 +152,7 @@ def dataset_inference(
         trim_predictions: Whether test logits lose their tails.
         compat: As in the original program.
         rng: Of the splits.
+        clusters: What documents of either set belong together (book, thread): [N] and [M]. None: each stands alone.
 
     Returns:
         p of each split, combined and median. A small p is evidence of membership *only if* the two sets have one
@@ -174,7 +182,7 @@ def dataset_inference(
     _check_columns(suspect, heldout)
     _check_settings(outliers, tail_fraction, fit_size, num_splits, learning_rate, num_steps)
     fit_sizes = min(fit_size, len(suspect) // 2), min(fit_size, len(heldout) // 2)
-    labels = np.repeat([0.0, 1.0], fit_sizes)
+    cluster_of = _numbered(clusters, suspect, heldout)
     if compat:
         suspect = _Tails.of(suspect, tail_fraction).treat(suspect, outliers)
         heldout = _Tails.of(heldout, tail_fraction).treat(heldout, outliers)
@@ -183,21 +191,29 @@ def dataset_inference(
     weights = np.full((num_splits, suspect.shape[1]), np.nan)
     tests, curves = [], []
     for split in range(num_splits):
-        parts = [*_parts(suspect, heldout, fit_sizes, rng)]
+        cuts = [
+            _cut(len(suspect), fit_sizes[0], cluster_of[0], rng),
+            _cut(len(heldout), fit_sizes[1], cluster_of[1], rng),
+        ]
+        parts = [suspect[cuts[0][0]], heldout[cuts[1][0]], suspect[cuts[0][1]], heldout[cuts[1][1]]]
         if not compat:
             tails = _Tails.of(np.concatenate(parts[:2]), tail_fraction)
             parts = [tails.treat(part, outliers) for part in parts]
             scale = _Scale.of(parts[0])
         suspect_A, heldout_A, suspect_B, heldout_B = (scale.standardise(part) for part in parts)
+        labels = np.repeat([0.0, 1.0], [len(suspect_A), len(heldout_A)])
         model = fit_logistic(
             np.concatenate([suspect_A, heldout_A]), labels, learning_rate=learning_rate, num_steps=num_steps
         )
         weights[split, scale.varies] = model.weights
-        logits = model.logits(suspect_B), model.logits(heldout_B)
+        logits = [model.logits(suspect_B), model.logits(heldout_B)]
+        of_logits = [None if of is None else of[cut[1]] for of, cut in zip(cluster_of, cuts, strict=True)]
         if trim_predictions:
-            logits = _without_tails(logits[0], tail_fraction), _without_tails(logits[1], tail_fraction)
-        tests.append(two_sample_t_less(*logits, equal_variances=equal_variances))
-        curves.append(_curve(*logits, equal_variances))
+            kept = [_without_tails(item, tail_fraction) for item in logits]
+            logits = [item[index] for item, index in zip(logits, kept, strict=True)]
+            of_logits = [None if of is None else of[index] for of, index in zip(of_logits, kept, strict=True)]
+        tests.append(_tested(logits, of_logits, equal_variances))
+        curves.append(_curve(logits, of_logits, equal_variances))
 
     p_values = np.array([test.p_value for test in tests])
     statistics = np.array([test.statistic for test in tests])
@@ -356,20 +372,55 @@ class _Scale(NamedTuple):
         return (features[:, self.varies] - self.mean) / self.deviation
 
 
-def _parts(
-    suspect: FloatArray, heldout: FloatArray, fit_sizes: tuple[int, int], rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Both sets in random order, cut: suspect A, held-out A, suspect B, held-out B."""
-    suspect, heldout = rng.permutation(suspect), rng.permutation(heldout)
-    num_suspect, num_heldout = fit_sizes
-    return suspect[:num_suspect], heldout[:num_heldout], suspect[num_suspect:], heldout[num_heldout:]
+def _numbered(
+    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None, suspect: FloatArray, heldout: FloatArray
+) -> list[IntArray | None]:
+    """Clusters of either set, by number; None without any."""
+    if clusters is None:
+        return [None, None]
+    sets = (("suspect", suspect), ("heldout", heldout))
+    found = [numbered_clusters(of, len(item), name) for of, (name, item) in zip(clusters, sets, strict=True)]
+    if (number := min(int(of.max()) + 1 for of in found)) < MIN_CLUSTERS:
+        raise ValueError(
+            f"Expected at least {MIN_CLUSTERS} clusters in each set, to learn from and to test on; got {number}."
+        )
+    return [*found]
 
 
-def _curve(suspect_logits: FloatArray, heldout_logits: FloatArray, equal_variances: bool) -> list[float]:
+def _cut(
+    num_documents: int, fit_size: int, cluster_of: IntArray | None, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Which documents are in part A and which in part B, each in random order, or cluster by cluster."""
+    if cluster_of is None:
+        order = rng.permutation(num_documents)
+        return order[:fit_size], order[fit_size:]
+    sizes = np.bincount(cluster_of)
+    mixed = rng.permutation(sizes.size)
+    ends = sizes[mixed].cumsum()
+    number = min(max(int(np.searchsorted(ends, fit_size, side="right")), 1), sizes.size - 2)
+    order = np.argsort(np.argsort(mixed)[cluster_of], kind="stable")
+    return order[: ends[number - 1]], order[ends[number - 1] :]
+
+
+def _tested(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None], equal_variances: bool) -> TwoSampleT:
+    """Whether the suspect logits lie below the held-out ones."""
+    suspect, heldout = logits
+    of_suspect, of_heldout = cluster_of
+    if of_suspect is None or of_heldout is None:
+        return two_sample_t_less(suspect, heldout, equal_variances=equal_variances)
+    if min(np.unique(of_suspect).size, np.unique(of_heldout).size) < 2:
+        return TwoSampleT(float("nan"), 1.0, float(suspect.mean() - heldout.mean()), "A set has one cluster.")
+    test = mean_difference(heldout, suspect, of_heldout.tolist(), of_suspect.tolist(), alpha=0.05)
+    return TwoSampleT(-test.t, test.p_value if np.isfinite(test.t) else 1.0, -test.difference, "")
+
+
+def _curve(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None], equal_variances: bool) -> list[float]:
     """p of the first 2, 5, ... of each, as far as both reach."""
-    available = min(suspect_logits.size, heldout_logits.size)
+    available = min(item.size for item in logits)
     return [
-        two_sample_t_less(suspect_logits[:size], heldout_logits[:size], equal_variances=equal_variances).p_value
+        _tested(
+            [item[:size] for item in logits], [None if of is None else of[:size] for of in cluster_of], equal_variances
+        ).p_value
         for size in CURVE_SIZES
         if size <= available
     ]
@@ -380,11 +431,11 @@ def _tail_size(num_values: int, tail_fraction: float) -> int:
     return int(num_values * tail_fraction / 2)
 
 
-def _without_tails(logits: FloatArray, tail_fraction: float) -> FloatArray:
-    """Without the lowest and the highest j; the others keep their order."""
+def _without_tails(logits: FloatArray, tail_fraction: float) -> IntArray:
+    """Places of all but the lowest and the highest j, in their order."""
     tail = _tail_size(logits.size, tail_fraction)
     kept = np.argsort(logits, kind="stable")[tail : logits.size - tail]
-    return logits[np.sort(kept)]
+    return np.sort(kept)
 
 
 def _as_features(name: str, values: npt.ArrayLike) -> FloatArray:

@@ -5,6 +5,7 @@ The sharded rank comparison test: is a file more likely in its own order than in
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import as_paired_scores
+from nonmember.stats._arrays import as_paired_scores, mean_by_clusters, numbered_clusters
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class PairedT:
 
     Attributes:
         statistic: t, of the same sign as `mean_difference`; NaN with a `warning` if all differences are equal.
-        p_value: One-sided, of t with `num_pairs` - 1 degrees of freedom.
+        p_value: One-sided, of t with `num_pairs` - 1 degrees of freedom, fewer by clusters.
         mean_difference: Mean of x - y.
         warning: Empty, or why the numbers are not those of an ordinary t-test.
     """
@@ -33,15 +34,18 @@ class PairedT:
     warning: str
 
 
-def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
+def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike, clusters: Sequence[Hashable] | None = None) -> PairedT:
     """Paired t of H0: E x = E y against H1: E x < E y.
 
     Args:
         x: [N] scores of documents, N >= 2.
         y: [N] scores of the same documents in the same order.
+        clusters: [N] what documents belong together (book, thread), which are then no independent draws. None: each
+            stands alone.
 
     Returns:
-        t = mean(d) / (sd(d) / sqrt(N)), d = x - y, sd with N - 1, and a one-sided p. Where all differences are equal t
+        t = mean(d) / (sd(d) / sqrt(N)), d = x - y, sd with N - 1, and a one-sided p; by clusters, with the standard
+        error and the degrees of freedom of `two_groups.mean_difference`. Where all differences are equal t
         is undefined; then p = 1 if their mean is >= 0, else 0, with a warning. Equal means up to the rounding of the
         subtraction, and a mean within that rounding counts as 0.
 
@@ -55,15 +59,16 @@ def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
     >>> round(found.statistic, 3), round(found.p_value, 3)
     (-5.0, 0.019)
     """
-    return _paired_t(x, y, "less")
+    return _paired_t(x, y, clusters, "less")
 
 
-def paired_t_greater(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
+def paired_t_greater(x: npt.ArrayLike, y: npt.ArrayLike, clusters: Sequence[Hashable] | None = None) -> PairedT:
     """Paired t of H0: E x = E y against H1: E x > E y.
 
     Args:
         x: As in `paired_t_less`.
         y: As in `paired_t_less`.
+        clusters: As in `paired_t_less`.
 
     Returns:
         t and a one-sided p as `paired_t_less`, but equal differences give p = 1.
@@ -76,10 +81,12 @@ def paired_t_greater(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
     >>> round(paired_t_greater([2.0, 2.5, 4.0], [1.0, 2.0, 3.0]).p_value, 3)
     0.019
     """
-    return _paired_t(x, y, "greater")
+    return _paired_t(x, y, clusters, "greater")
 
 
-def _paired_t(x: npt.ArrayLike, y: npt.ArrayLike, alternative: Literal["less", "greater"]) -> PairedT:
+def _paired_t(
+    x: npt.ArrayLike, y: npt.ArrayLike, clusters: Sequence[Hashable] | None, alternative: Literal["less", "greater"]
+) -> PairedT:
     x, y = as_paired_scores(x=x, y=y)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError(
@@ -93,6 +100,14 @@ def _paired_t(x: npt.ArrayLike, y: npt.ArrayLike, alternative: Literal["less", "
         p_value = 0.0 if alternative == "less" and mean < -rounding else 1.0
         warning = f"All {x.size} differences equal {mean:.6g}: t is undefined, p is set to {p_value:g}."
         return PairedT(float("nan"), p_value, mean, x.size, warning)
+    if clusters is not None:
+        _, error, free, number = mean_by_clusters(difference, numbered_clusters(clusters, x.size))
+        if error <= rounding:
+            return PairedT(
+                float("nan"), 1.0, mean, x.size, f"All {number} clusters have one mean: t is undefined, p is 1."
+            )
+        t = mean / error
+        return PairedT(t, float(scipy.stats.t.sf(t if alternative == "greater" else -t, free)), mean, x.size, "")
     test = scipy.stats.ttest_rel(x, y, alternative=alternative)
     return PairedT(float(test.statistic), float(test.pvalue), mean, x.size, "")
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import FloatArray, as_scores, numbered
+from nonmember.stats._arrays import FloatArray, IntArray, as_scores, mean_by_clusters, numbered_clusters
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc, roc_points
 
@@ -307,7 +307,9 @@ def mean_difference(
     (2.333, 2.214, 0.051)
     """
     groups = [_clustered("first", first, first_clusters), _clustered("second", second, second_clusters)]
-    (mean_1, error_1, free_1, number_1), (mean_2, error_2, free_2, number_2) = map(_mean_by_clusters, groups)
+    (mean_1, error_1, free_1, number_1), (mean_2, error_2, free_2, number_2) = (
+        mean_by_clusters(*item) for item in groups
+    )
     difference, numbers = mean_1 - mean_2, (number_1, number_2)
     values = [values for values, _ in groups]
     rounding = 4 * np.finfo(np.float64).eps * max(np.abs(item).max() for item in values)
@@ -331,20 +333,7 @@ def mean_difference(
     )
 
 
-def _mean_by_clusters(group: tuple[FloatArray, npt.NDArray[np.int64]]) -> tuple[float, float, float, int]:
-    """Mean of the documents, its standard error, that one's degrees of freedom, and the number of clusters."""
-    values, clusters = group
-    mean = float(values.mean())
-    sums, sizes = np.bincount(clusters, weights=values - mean), np.bincount(clusters)
-    changes = sums / (values.size - sizes)  # of the mean, where a cluster is left out
-    number = sums.size
-    free = values.size**2 / float(sizes @ sizes) - 1
-    return mean, math.sqrt((number - 1) / number * float(changes @ changes)), free, number
-
-
-def _clustered(
-    name: str, values: npt.ArrayLike, clusters: Sequence[Hashable]
-) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+def _clustered(name: str, values: npt.ArrayLike, clusters: Sequence[Hashable]) -> tuple[FloatArray, IntArray]:
     """The values, and the clusters by number."""
     array = as_scores(name, values)
     if not np.isfinite(array).all():
@@ -352,13 +341,4 @@ def _clustered(
             f"Expected finite values in the {name} group; got {np.count_nonzero(~np.isfinite(array))} that are not. "
             "Leave those documents out and count them."
         )
-    if len(clusters) != array.size:
-        raise ValueError(
-            f"Expected a cluster for each document of the {name} group; got {len(clusters)} for {array.size} documents."
-        )
-    if (number := len(set(clusters))) < 2:
-        raise ValueError(
-            f"Expected at least 2 clusters in the {name} group; got {number}. Documents of one cluster say "
-            "nothing of how far clusters differ: give more, or no clusters where documents were drawn singly."
-        )
-    return array, numbered(clusters)
+    return array, numbered_clusters(clusters, array.size, name)

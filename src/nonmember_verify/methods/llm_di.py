@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.bundle import Audit, FloatArray, IntArray
+from nonmember_verify.methods.t_tests import mean_by_clusters
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
@@ -24,13 +25,19 @@ CHOSEN = 1e-6  # chance below which the audit's splits were not drawn as the ver
 def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, rng = audit.settings, audit.rng()
     columns = list(_features(settings))
+    if audit.has_few_clusters("suspect", "heldout"):
+        return Conclusion("invalid")
     suspect, heldout = (
         np.column_stack([audit.groups[name].values[column] for column in columns]) for name in ("suspect", "heldout")
     )
     sizes = [min(settings["fit_size"], len(item) // 2) for item in (suspect, heldout)]
+    clusters = [audit.clusters(name) for name in ("suspect", "heldout")]
+    if any(item is not None for item in clusters):  # in a set without any each document is one by itself
+        sets = zip(clusters, (suspect, heldout), strict=True)
+        clusters = [np.arange(len(item)) if of is None else of for of, item in sets]
     if settings["compat"]:
         suspect, heldout = (_treated(item, item, settings) for item in (suspect, heldout))
-    found = [_split(suspect, heldout, sizes, settings, rng) for _ in range(settings["num_splits"])]
+    found = [_split(suspect, heldout, clusters, sizes, settings, rng) for _ in range(settings["num_splits"])]
     p_values = [p for _, p in found]
     combined = _combined(p_values)
     pairs = audit.beside(**{"median t": float(np.median([t for t, _ in found])), "p": combined})
@@ -38,7 +45,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     origin = "from the scores, splits with the seed, by a second implementation"
     report.numbers("statistic and p", pairs, origin, tolerance=TOLERANCE)
     own_rng = generator(suspect[:, 0], heldout[:, 0])
-    own = [_split(suspect, heldout, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
+    own = [_split(suspect, heldout, clusters, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
     _check_by_other_splits(audit, [t for t, _ in found], own, report)
     return Conclusion(MEMBERSHIP if combined < audit.alpha else "inconclusive")
 
@@ -76,12 +83,19 @@ def _check_by_other_splits(audit: Audit, stated: list[float], own: list[tuple[fl
 
 
 def _split(
-    suspect: FloatArray, heldout: FloatArray, sizes: list[int], settings: Mapping[str, Any], rng: np.random.Generator
+    suspect: FloatArray,
+    heldout: FloatArray,
+    clusters: list[IntArray | None],
+    sizes: list[int],
+    settings: Mapping[str, Any],
+    rng: np.random.Generator,
 ) -> tuple[float, float]:
     """t and p of one split."""
-    mixed = [rng.permutation(item) for item in (suspect, heldout)]
-    fit = [item[:size] for item, size in zip(mixed, sizes, strict=True)]
-    rest = [item[size:] for item, size in zip(mixed, sizes, strict=True)]
+    sets = zip((suspect, heldout), clusters, sizes, strict=True)
+    orders = [(item, *_order(len(item), of, size, rng)) for item, of, size in sets]
+    fit = [item[order[:size]] for item, order, size in orders]
+    rest = [item[order[size:]] for item, order, size in orders]
+    of_rest = [None if of is None else of[order[size:]] for of, (_, order, size) in zip(clusters, orders, strict=True)]
     scale_of = suspect
     if not settings["compat"]:
         whole = np.concatenate(fit)
@@ -96,13 +110,17 @@ def _split(
 
     weights = _logistic(
         np.vstack([scaled(item) for item in fit]),
-        np.repeat([0.0, 1.0], sizes),
+        np.repeat([0.0, 1.0], [len(item) for item in fit]),
         settings["learning_rate"],
         settings["num_steps"],
     )
     logits = [scaled(item) @ weights for item in rest]
     if settings["trim_predictions"]:
-        logits = [_trimmed(item, settings["tail_fraction"]) for item in logits]
+        kept = [_kept(item, settings["tail_fraction"]) for item in logits]
+        logits = [item[places] for item, places in zip(logits, kept, strict=True)]
+        of_rest = [None if of is None else of[places] for of, places in zip(of_rest, kept, strict=True)]
+    if of_rest[0] is not None and of_rest[1] is not None:
+        return _welch_by_clusters(logits, [of_rest[0], of_rest[1]])
     test = stats.ttest_ind(*logits, equal_var=settings["equal_variances"], alternative="less")
     return float(test.statistic), float(test.pvalue)
 
@@ -129,6 +147,34 @@ def _logistic(design: FloatArray, labels: FloatArray, rate: float, steps: int) -
     return weights
 
 
-def _trimmed(logits: FloatArray, tail_fraction: float) -> FloatArray:
+def _kept(logits: FloatArray, tail_fraction: float) -> IntArray:
+    """Places of what is no outlier."""
     tail = int(len(logits) * tail_fraction / 2)
-    return np.sort(logits)[tail : len(logits) - tail]
+    return np.sort(np.argsort(logits, kind="stable")[tail : len(logits) - tail])
+
+
+def _order(number: int, clusters: IntArray | None, size: int, rng: np.random.Generator) -> tuple[IntArray, int]:
+    """Documents in random order, cluster by cluster, and how many of the first ones are learnt from."""
+    if clusters is None:
+        return rng.permutation(number), size
+    mixed = rng.permutation(int(clusters.max()) + 1)
+    members = [np.flatnonzero(clusters == item) for item in mixed.tolist()]
+    cut = len(members[0])
+    for item in members[1:-2]:
+        if cut + len(item) > size:
+            break
+        cut += len(item)
+    return np.concatenate(members), cut
+
+
+def _welch_by_clusters(logits: list[FloatArray], clusters: list[IntArray]) -> tuple[float, float]:
+    """t and p of suspect below held-out, with variances by leaving out each cluster in turn."""
+    if any(len(set(of.tolist())) < 2 for of in clusters):
+        return math.nan, 1.0
+    (mean, *own), (mean_other, *other) = (mean_by_clusters(*item) for item in zip(logits, clusters, strict=True))
+    rounding = 4 * np.finfo(np.float64).eps * max(float(np.abs(item).max()) for item in logits)
+    if max(math.sqrt(own[0]), math.sqrt(other[0])) <= rounding:
+        return math.nan, 1.0
+    variance = own[0] + other[0]
+    t = (mean - mean_other) / math.sqrt(variance)
+    return t, float(stats.t.cdf(t, variance**2 / sum(share**2 / free for share, free, _ in (own, other))))

@@ -25,11 +25,14 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if "distilled" not in suspect.values:
         _check_why_none_was_distilled(audit, report)
         return Conclusion("invalid")
+    if audit.has_few_clusters("suspect"):
+        return Conclusion("invalid")
+    clusters = audit.clusters("suspect")
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
     metric, number = settings["rank_metric"], settings["num_resamples"]
     details = audit.details
     rho = [correlation(item, target, metric) for item in (reference, distilled)]
-    first, second = resampling.resampled([reference, distilled], target, metric, audit.rng(), number)
+    first, second = resampling.resampled([reference, distilled], target, metric, audit.rng(), number, clusters)
     distribution = first - second
     low, high = interval_of(distribution, audit.alpha)
     p = p_of(distribution, settings["margin"])
@@ -81,7 +84,7 @@ def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatA
         report.unchecked("p and interval, by other draws", "only for Spearman's correlation there is a second way")
         return
     own = resampling.generator(*others, target)
-    first, second = resampling.weighted(others, target, own, resampling.OWN_RESAMPLES)
+    first, second = resampling.weighted(others, target, own, resampling.OWN_RESAMPLES, audit.clusters("suspect"))
     distribution, number = first - second, settings["num_resamples"]
     found, p = p_of(distribution, settings["margin"]), stated["p_value"]
     inside = resampling.ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)

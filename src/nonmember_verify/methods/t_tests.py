@@ -9,16 +9,18 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
 from nonmember_verify.report import Report, is_below
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
-MIN_DOCUMENTS, MIN_CLUSTERS = 30, 10
+MIN_DOCUMENTS = 30
 ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
 
 
 def paired_t(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
+    if audit.has_few_clusters("suspect"):
+        return Conclusion("invalid")
     _check_t(audit, values["target"], values["distilled"], report, larger=False)
     return Conclusion("score_only")
 
@@ -43,6 +45,8 @@ def order(audit: Audit, report: Report) -> Conclusion:
 def pacost(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
     names = ("original", "rephrased")
+    if audit.has_few_clusters("suspect"):
+        return Conclusion("invalid")
     p = _check_t(audit, values["original"], values["rephrased"], report, larger=True)
     mass = float(np.median(np.concatenate([values[name] + values[f"{name}_no"] for name in names])))
     report.numbers("answers", {"median_answer_mass": (audit.details["median_answer_mass"], mass)}, "from the scores")
@@ -62,15 +66,19 @@ def _check_t(
 ) -> float | None:
     """p of x - y, after a look at t and p of the result; None where t is undefined. larger: whether large differences
     are evidence.   factor: on t."""
-    differences, stated = x - y, audit.statistics
-    number, found = len(differences), exact_t(differences.tolist())
+    differences, stated, clusters = x - y, audit.statistics, audit.clusters("suspect")
+    free, found = len(differences) - 1.0, exact_t(differences.tolist())
     rounding = 4 * np.finfo(np.float64).eps * max(float(np.abs(x).max()), float(np.abs(y).max()))
-    if found is None or np.ptp(differences) <= rounding:
-        p = 1.0 if larger or float(differences.mean()) >= -rounding else 0.0
+    alike = bool(np.ptp(differences) <= rounding)
+    if clusters is not None:
+        mean, variance, free, _ = mean_by_clusters(differences, clusters)
+        found = (mean / math.sqrt(variance), mean) if math.sqrt(variance) > rounding else None
+    if found is None or alike:
+        p = 1.0 if larger or not alike or float(differences.mean()) >= -rounding else 0.0
         report.numbers("statistic and p", audit.beside(t=None, p=p), "as all differences are equal")
         return None
     t, mean = found[0] * factor, found[1]
-    p = float((stats.t.sf if larger else stats.t.cdf)(t, number - 1))
+    p = float((stats.t.sf if larger else stats.t.cdf)(t, free))
     pairs = audit.beside(t=t, p=p) | {"mean difference": (audit.details["mean_difference"], mean)}
     report.numbers("statistic and p", pairs, "from the scores, by exact sums")
     report.require(
@@ -101,7 +109,7 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     """Is the target's score less the reference's higher on suspect than on held-out text?"""
     groups, stated = [audit.groups[name] for name in ("suspect", "heldout")], audit.statistics
     gains = [group.values["target"] - group.values["reference"] for group in groups]
-    parts = [_mean(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
+    parts = [mean_by_clusters(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
     (mean, *own), (mean_other, *other) = parts
     difference, variance = mean - mean_other, own[0] + other[0]
     if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
@@ -117,7 +125,7 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
 
 
-def _mean(values: FloatArray, clusters: np.ndarray) -> tuple[float, float, float, int]:
+def mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, float, float, int]:
     """Mean of the documents, its variance by leaving out each cluster in turn, that one's degrees of freedom, and the
     number of clusters; without rounding."""
     numbers = [Fraction(item) for item in values.tolist()]

@@ -19,8 +19,8 @@ from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
     DocumentGroup,
-    Method,
     Roles,
+    SampledMethod,
     ScoredDocuments,
     Settled,
     TestOutcome,
@@ -107,7 +107,7 @@ class PrismDetails(Details):
 
 
 @dataclass(frozen=True)
-class Prism(Method):
+class Prism(SampledMethod):
     """score: per-document score (the paper's is Min-K%++).   distillation: how the distilled reference is made.
     rank_metric: spearman or kendall.   num_resamples: B.   margin: Delta must exceed it; 0 is the paper's test.
     gates: what must hold before a verdict of non-membership; None: nothing, as in the paper.   ladder: how the learning
@@ -134,7 +134,6 @@ class Prism(Method):
     )
     picture = "ranks"
     details_type = PrismDetails
-    by_document = True
     requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
     )
@@ -207,6 +206,8 @@ class Prism(Method):
         scores = documents[SUSPECT]
         if "distilled" not in scores.values:
             return self._without_distillation(scores)
+        if few := self.too_few_clusters(documents):
+            return TestOutcome.invalid(few, alpha=self.alpha)
         reference, target, distilled = (scores.values[role] for role in ("reference", "target", "distilled"))
         difference = difference_of_dependent_correlations(
             reference,
@@ -217,6 +218,7 @@ class Prism(Method):
             alpha=self.alpha,
             margin=self.margin,
             rng=rng,
+            clusters=self.clusters(documents),
         )
         verdict, power, gates, reasons = self._decided(documents, difference)
         return TestOutcome(
