@@ -24,12 +24,10 @@ ROUNDS = (1, 2, 3, 5, 10)
 
 @dataclass(frozen=True)
 class DoseDesign:
-    """least: by set the least number of readings that is excluded with the wanted power, and all above; None where
-    none is."""
-
     num_documents: int
     rounds: int
     num_controls: int
+    # By set the least number of readings that is excluded with the wanted power, and all above; None where none is.
     least: Mapping[str, float | None]
 
     @property

@@ -248,13 +248,12 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that share a table. rows: column -> text.   numeric: first words of columns that are aligned
-    to the right."""
+    """Cells that share a table."""
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Mapping[str, str]]
-    numeric: Sequence[str] = ("n", "rho_RT", "rho_DT", "p")
+    rows: Sequence[Mapping[str, str]]  # column -> text
+    numeric: Sequence[str] = ("n", "rho_RT", "rho_DT", "p")  # first words of columns that are aligned to the right
 
 
 def groups_of(cells: Sequence[Cell], names: Sequence[str]) -> list[Group]:

@@ -25,19 +25,13 @@ from nonmember.stats.planning import Costs, Pilot, PilotAudit, PilotSpread, pilo
 
 @dataclass(frozen=True)
 class Known:
-    """pilots: what might be excluded -> its pilot, lighter readings first.   excluded: what is to be.   num_readings:
-    planted ones with exposures.   gaps: set -> how far untouched models lie above those that read what is excluded.
-    spread: standard deviation of controls of one reading, None where it was not measured.   seconds: None where nothing
-    tells.   notes: where it is from, and how much it may be relied on.
-    """
-
-    pilots: Mapping[str, Pilot]
-    excluded: str
-    num_readings: int
-    gaps: Mapping[str, float]
-    spread: float | None
-    seconds: Costs | None
-    notes: tuple[str, ...]
+    pilots: Mapping[str, Pilot]  # what might be excluded -> its pilot, lighter readings first
+    excluded: str  # what is to be
+    num_readings: int  # planted ones with exposures
+    gaps: Mapping[str, float]  # set -> how far untouched models lie above those that read what is excluded
+    spread: float | None  # standard deviation of controls of one reading, None where it was not measured
+    seconds: Costs | None  # None where nothing tells
+    notes: tuple[str, ...]  # where it is from, and how much it may be relied on
 
 
 class Source(Protocol):
@@ -46,20 +40,19 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class FromNumbers:
-    """standard_error: of one model's Delta over `num_documents` documents.   num_readings: to be planted with
-    exposures.   deviation, deviation_df: as of `methods.controls.PlantedControls`.   The others: see
-    `stats.planning.Pilot`."""
+    """What is not told here is as of `stats.planning.Pilot`."""
 
     delta_untouched: float
     delta_controls: float
     tau: float
     sigma: float
-    standard_error: float
+    standard_error: float  # of one model's Delta over `num_documents` documents
     num_documents: int
     shared: float
     interaction: float
-    num_readings: int
+    num_readings: int  # to be planted with exposures
     exclude: str
+    # deviation, deviation_df: as of `methods.controls.PlantedControls`.
     deviation: float = 0.0
     deviation_df: float | None = None
 
@@ -81,14 +74,10 @@ class FromNumbers:
 
 @dataclass(frozen=True)
 class FromAudits:
-    """folders: every result of calibrated clearance below them; all of one reference, recipe and set of readings.
-    exclude: label of the lightest reading to be excluded (4x, 8x50%); None: what the audits exclude.
-    shared: see `stats.planning.Pilot`; None: measured on the scores beside the results.
-    """
-
+    # Every result of calibrated clearance below them; all of one reference, recipe and set of readings.
     folders: Sequence[str]
-    exclude: str | None
-    shared: float | None
+    exclude: str | None  # label of the lightest reading to be excluded (4x, 8x50%); None: what the audits exclude
+    shared: float | None  # see `stats.planning.Pilot`; None: measured on the scores beside the results
 
     def known(self, store: Path) -> Known:
         runs = [

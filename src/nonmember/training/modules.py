@@ -72,13 +72,11 @@ class TokenMeans:
 class CausalLMModule(ShardableModule):
     """Next-token training of the student's `split.model`; subclasses say what a batch loses.
 
-    weights: of the terms of the loss, by name.
-
     The number of steps comes from the loader, not from the trainer: asking Lightning for its estimate builds the
     loaders before a checkpoint is restored, and the place to resume from is then lost.
     """
 
-    weights: Mapping[str, float] = {"ce": 1.0}
+    weights: Mapping[str, float] = {"ce": 1.0}  # of the terms of the loss, by name
 
     def __init__(
         self,

@@ -47,22 +47,15 @@ class Teacher:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What is particular to one run of a recipe.
+    """What is particular to one run of a recipe."""
 
-    Attributes:
-        seed: Of all draws.
-        folder: Where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that
-            was never interrupted.
-        compute: On what, and how.
-        loggers: Of Lightning.
-        description: What the progress bar says.
-    """
-
-    seed: int
+    seed: int  # of all draws
+    # Where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that was never
+    # interrupted.
     folder: Path
-    compute: Compute
-    loggers: Sequence[Any] = ()
-    description: str = "training"
+    compute: Compute  # on what, and how
+    loggers: Sequence[Any] = ()  # of Lightning
+    description: str = "training"  # what the progress bar says
 
 
 def train(

@@ -22,25 +22,18 @@ PARTS = (1, 2, 4)  # the set whole, in halves and in quarters
 
 @dataclass(frozen=True)
 class KnownDoses:
-    """pilots: by set.   excluded: readings that are to be.   num_documents: of the pilot's smallest set.   round: how
-    many models one round of controls trains.   seconds: to train one of them, None where nothing tells.   notes: where
-    it is from."""
-
-    pilots: Mapping[str, DosePilot]
-    excluded: float
-    num_documents: int
-    round: int
-    seconds: float | None
-    notes: tuple[str, ...]
+    pilots: Mapping[str, DosePilot]  # by set
+    excluded: float  # readings that are to be
+    num_documents: int  # of the pilot's smallest set
+    round: int  # how many models one round of controls trains
+    seconds: float | None  # to train one of them, None where nothing tells
+    notes: tuple[str, ...]  # where it is from
 
 
 @dataclass(frozen=True)
 class DoseAudits:
-    """folders: every result by the dose meter below them, all with controls of the same readings.   exclude: so many
-    readings or more; None: what the audits exclude."""
-
-    folders: Sequence[str]
-    exclude: float | None
+    folders: Sequence[str]  # every result by the dose meter below them, all with controls of the same readings
+    exclude: float | None  # so many readings or more; None: what the audits exclude
 
     def __post_init__(self) -> None:
         require_number(self.exclude, "(0, inf)", "pilot.exclude", or_null=True, hint="It is a number of readings.")
