@@ -208,7 +208,7 @@ class SampledDetails(Details):
 
 @dataclass(frozen=True)
 class SampledCompletion(Method):
-    """The statistic is the mean similarity of suspect works; p compares it with held-out ones by permutation of works."""
+    """The statistic is the mean similarity of suspect works; p compares it with held-out ones, permuting works."""
 
     # coverage, the share of the true ending's words in n-grams that the sample which covers most has too; longest, the
     # longest run of any sample; samia, the mean share of its words that samples have (ROUGE-1 recall).
