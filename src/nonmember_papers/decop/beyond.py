@@ -26,9 +26,9 @@ from nonmember.reports.declared.sections import read_sections
 from nonmember.reports.render.figures import colour, draw, legend_below, log_axis, panels, size_of_panels
 from nonmember.results.load import Run
 from nonmember.runtime.progress import tracked
-from nonmember.stats.classification import best_balanced_accuracy, roc_auc
+from nonmember.stats.classification import best_balanced_accuracy, best_threshold, roc_auc
 from nonmember.stats.letter_choice import LETTERS, NONE, WELL_CALIBRATED, Choices
-from nonmember.stats.two_groups import best_threshold, welch_t
+from nonmember.stats.two_groups import welch_t
 
 NAMES = {
     "chatgpt": "ChatGPT",
