@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,21 +121,26 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
             f"There is no result of calibrated clearance below {where}. Run `nonmember audit method=clearance` on a "
             "few documents first, name its folder (pilot.folders=[FOLDER]), or plan from numbers (pilot=numbers)."
         )
-    settings = {
-        "references": {str(run.question.reference) for run in runs},
-        "worlds": {run.question.world for run in runs},
-        "scores": {run.question.score for run in runs},
-        "rank metrics": {str(run.question.settings.get("rank_metric")) for run in runs},
-        "lengths of text": {str(run.question.settings.get("max_tokens")) for run in runs},
-        "distillations": {json.dumps(run.question.settings.get("distillation"), sort_keys=True) for run in runs},
-        "planted readings": {", ".join(planted(run.result)) for run in runs},
-        "deviations from the controls": {str(_extra(run.result)) for run in runs},
+    of_runs: dict[str, Callable[[Run], object]] = {
+        "different references": lambda run: run.question.reference,
+        "different worlds": lambda run: run.question.world,
+        "different scores": lambda run: run.question.score,
+        "different rank metrics": lambda run: run.question.settings.get("rank_metric"),
+        "different lengths of text": lambda run: run.question.settings.get("max_tokens"),
+        "different distillations": lambda run: run.question.settings.get("distillation"),
+        "different planted readings": lambda run: list(planted(run.result)),
+        "different deviations from the controls": lambda run: _extra(run.result),
     }
-    for what, values in settings.items():
-        if len(values) > 1:
+    require_alike(runs, where, of_runs)
+
+
+def require_alike(runs: Sequence[Run], where: str, of_runs: Mapping[str, Callable[[Run], object]]) -> None:
+    """of_runs: what would be wrong -> what must be the same of all runs."""
+    for what, of in of_runs.items():
+        if any(of(run) != of(runs[0]) for run in runs):
             raise ValueError(
-                f"The audits below {where} have different {what}, and no one pilot is made of them. Name the folder of "
-                "one group: pilot.folders=[FOLDER]."
+                f"The audits below {where} have {what}, and no one pilot is made of them. Name the folder of one "
+                "group: pilot.folders=[FOLDER]."
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -22,6 +22,7 @@ from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
 from nonmember.reports.declared.tables import TableSpec
+from nonmember.results.schema import required_fields
 
 SECTIONS, PRINTED_NUMBERS = "sections.md", "published.txt"
 
@@ -212,13 +213,9 @@ def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
     known = kind.__dataclass_fields__
     if unknown := sorted(set(fields) - set(known)):
         raise ValueError(f"report.{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}.")
-    if missing := sorted(key for key, item in known.items() if key not in fields and _is_required(item)):
+    if missing := sorted(required_fields(kind) - set(fields)):
         raise ValueError(f"report.{name}: {', '.join(missing)} must be given.")
     try:
         return kind(**fields)
     except ValueError as error:
         raise ValueError(f"report.{name}: {error}") from error
-
-
-def _is_required(item: Any) -> bool:
-    return bool(item.default is MISSING and item.default_factory is MISSING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from nonmember.records import FloatArray
 from nonmember.reports.core.documents import read_values
 from nonmember.reports.planted.rereading import MeasuredFeatures, measured, measured_on, panel_between, panel_shape
 from nonmember.results.load import Run, load_runs
+from nonmember.results.pilots import require_alike
 from nonmember.stats.dose_curve import dose_curve
 from nonmember.stats.dose_planning import DosePilot, scale_by_documents
 
@@ -51,18 +52,13 @@ class DoseAudits:
                 f"There is no result of the dose meter below {where}. Run `nonmember audit method=dose` on a few "
                 "documents first, and name its folder: pilot.folders=[FOLDER]."
             )
-        alike = {
+        of_runs: dict[str, Callable[[Run], object]] = {
             "controls of different readings": lambda run: [dose for dose, _ in _round(run)],
             "different worlds": lambda run: run.question.world,
             "different panels": lambda run: run.question.settings.get("panel"),
             "different lengths of text": lambda run: run.question.settings.get("max_tokens"),
         }
-        for what, of in alike.items():
-            if any(of(run) != of(runs[0]) for run in runs):
-                raise ValueError(
-                    f"The audits below {where} have {what}, and no one pilot is made of them. Name the folder of one "
-                    "group: pilot.folders=[FOLDER]."
-                )
+        require_alike(runs, where, of_runs)
         one_per_set = {run.question.corpus: run for run in runs}
         pilots = {name: _pilot(run) for name, run in one_per_set.items()}
         excluded = self.exclude or _excluded(runs)
