@@ -25,13 +25,10 @@ KINDS = ("random", "sampled", "paraphrase")
 
 @dataclass(frozen=True)
 class Canary:
-    """variants: equally likely to be published.   published: index of the one that was.   documents: ids of those that
-    it was put into, once for every copy."""
-
     name: str
-    variants: tuple[str, ...]
-    published: int
-    documents: tuple[str, ...]
+    variants: tuple[str, ...]  # equally likely to be published
+    published: int  # index of the one that was
+    documents: tuple[str, ...]  # ids of those that it was put into, once for every copy
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,8 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Signed:
-    """statement: what was signed.   fingerprint: of the key that signed it, as ssh-keygen -l shows it."""
-
-    statement: Mapping[str, Any]
-    fingerprint: str
+    statement: Mapping[str, Any]  # what was signed
+    fingerprint: str  # of the key that signed it, as ssh-keygen -l shows it
 
     @property
     def predicate(self) -> Any:

@@ -97,16 +97,13 @@ def _votes(tables: list[Tokens], score: Described) -> float:
 
 @dataclass(frozen=True)
 class Score:
-    """name: of its columns.   compute: its value, from the tables of one document, its settings and the compressed size
-    of the text.   settings: that are taken into account, as in methods.toml.   second: what its second table is a view
-    of, or the setting that names it; "reference": the same text under the reference.   is_ordered: whether it takes
-    tokens in their order, which bundles tell only with token ids."""
-
-    name: str
+    name: str  # of its columns
+    # Its value, from the tables of one document, its settings and the compressed size of the text.
     compute: Callable[[list[Tokens], Described, int], float]
-    settings: str = ""
+    settings: str = ""  # that are taken into account, as in methods.toml
+    # What its second table is a view of, or the setting that names it; "reference": the same text under the reference.
     second: str = ""
-    is_ordered: bool = False
+    is_ordered: bool = False  # whether it takes tokens in their order, which bundles tell only with token ids
 
     def views(self, score: Described) -> list[str]:
         """Of the text, in the order of the tables."""

@@ -26,12 +26,10 @@ READS_TEXT = {
 
 @dataclass(frozen=True)
 class Conclusion:
-    """decision: that the numbers allow.   words: what its claim is completed with; None where that is not known here.
-    stated_gates: gates whose numbers are taken as stated."""
-
-    decision: str
+    decision: str  # that the numbers allow
+    # What its claim is completed with; None where that is not known here.
     words: Mapping[str, Any] | None = field(default_factory=dict)
-    stated_gates: Sequence[str] = ()
+    stated_gates: Sequence[str] = ()  # gates whose numbers are taken as stated
 
 
 def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:

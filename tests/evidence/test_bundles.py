@@ -21,11 +21,15 @@ from nonmember.evidence.bundle import contents
 from nonmember.evidence.gathering import Included, KeptStore, gather
 from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
+from nonmember.lookup import LocalIndex
+from nonmember.lookup.index import add
 from nonmember.methods import Blind
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
 from nonmember_verify import cli
 from nonmember_verify.known import INVALID
+
+BLIND = Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
 
 
 def test_the_same_audits_give_the_same_bytes(tmp_path):
@@ -42,6 +46,14 @@ def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
     assert "Was suspect texts used to train target?" in page
     assert "from 200 resamples with the seed, to the last digit" in page
     assert page.count("<svg") >= 3
+
+
+def test_a_look_up_is_part_of_the_question(tmp_path):
+    artifacts = builder(tmp_path / "store", audit(BLIND).suspect)
+    add(tmp_path / "index", audit(BLIND).heldout, "books", artifacts, 1)
+    asked = audit(BLIND, lookup=LocalIndex(str(tmp_path / "index")))
+    bundled([gathered(asked, tmp_path / "run")], tmp_path / "bundle")
+    assert not checked(tmp_path / "bundle").failures
 
 
 def test_token_statistics_tell_no_order_and_no_ids(tmp_path):
@@ -197,16 +209,15 @@ def test_text_in_a_label_is_refused_and_not_repeated(tmp_path):
 
 def test_two_sets_may_name_their_documents_alike(tmp_path):
     """As files do that count theirs from 0: no text goes unsearched, and all can be shown."""
-    blind = Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
     first, second = (texts(40, name).documents for name in ("suspect", "heldout"))
     heldout = tiny.Texts(tuple(replace(item, doc_id=of.doc_id) for item, of in zip(second, first, strict=True)))
-    made = gathered(audit(blind, heldout=heldout), tmp_path / "run")
+    made = gathered(audit(BLIND, heldout=heldout), tmp_path / "run")
     bundled([made], tmp_path / "bundle")
     _write_documents([made], tmp_path / "documents.jsonl")
     report = checked(tmp_path / "bundle", documents=cli._documents(tmp_path / "documents.jsonl"), secret=SECRET)
     assert not report.failures
     assert sum(line.told == "all 40 are the committed ones." for line in report.lines) == 2
-    label = gathered(audit(blind, heldout=heldout, corpus_label=first[3].text), tmp_path / "label")
+    label = gathered(audit(BLIND, heldout=heldout, corpus_label=first[3].text), tmp_path / "label")
     with pytest.raises(ValueError, match="would hold text of the documents"):
         bundled([label], tmp_path / "text")
 

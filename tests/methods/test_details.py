@@ -1,6 +1,7 @@
 """Every name of a method's details that a reader asks for is one that a method declares."""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -254,11 +255,16 @@ def test_what_is_read_is_found_by_any_name():
 
 @pytest.mark.parametrize("declared", sorted(set(known_details().values()), key=lambda item: item.__name__))
 def test_every_field_is_documented(declared: type[Details]):
-    told = set(re.findall(r"^ {8}(\w+): \S", declared.__doc__ or "", re.MULTILINE))
-    own = {item.name for item in fields(declared)} - (
-        {item.name for item in fields(Details)} if declared is not Details else set()
-    )
-    assert told == own
+    """In the docstring of the base, beside the field or above it elsewhere."""
+    if declared is Details:
+        told = set(re.findall(r"^ {8}(\w+): \S", declared.__doc__ or "", re.MULTILINE))
+    else:
+        told = set(
+            re.findall(r"^    (\w+): .*  # \S|^    # \S.*\n    (\w+): ", inspect.getsource(declared), re.MULTILINE)
+        )
+        told = {beside or below for beside, below in told}
+    inherited = set() if declared is Details else {item.name for item in fields(Details)}
+    assert told == {item.name for item in fields(declared)} - inherited
 
 
 def test_undefined_is_null_and_what_did_not_arise_is_left_out():

@@ -212,9 +212,7 @@ def test_training_takes_the_mean_over_what_the_assistant_says(loaded: Any) -> No
 
     ids, scored = encode_corpus(loaded, TALKS, None), list(masks(loaded).values())
     loader = StepLoader(ids, [[0, 1], [2, 3]], micro_batch_size=2, padding_id=0, scored=scored)
-    module = CausalLMModule(
-        split_forward(loaded.model), loader, tiny.optimization(), num_steps=2, logits_budget_bytes=2**20
-    )
+    module = CausalLMModule(split_forward(loaded.model), loader, tiny.optimization(), logits_budget_bytes=2**20)
     expected = list(by_hand(loaded).values())
     for batch, pair in zip(loader, (expected[:2], expected[2:]), strict=True):
         loss, _, number = module.summed(batch)

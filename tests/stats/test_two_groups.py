@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from nonmember.stats.bootstrap import draw_counts
-from nonmember.stats.two_groups import best_threshold, compare_groups, welch_t
+from nonmember.stats.two_groups import compare_groups, welch_t
 
 RNG = np.random.default_rng(7)
 HIGH, LOW = RNG.normal(0.5, 0.1, 40).round(2), RNG.normal(0.4, 0.05, 25).round(2)  # rounded: with ties
@@ -85,7 +85,7 @@ def test_groups_without_spread_have_no_test():
 
 
 def test_where_the_first_group_is_lower_nothing_is_above_a_threshold():
-    assert best_threshold([0.1, 0.2, 0.8, 0.9], [1, 1, 0, 0]) == math.inf
+    assert compared([0.1, 0.2], [0.8, 0.9]).threshold == math.inf
     found = compared(LOW, HIGH)
     assert found.p_value_greater > 0.99
     assert found.p_value < 0.001

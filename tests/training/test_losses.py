@@ -297,7 +297,6 @@ def test_the_distilled_references_loss_of_a_padded_batch():
         TeacherFeatures(split_forward(teacher)),
         None,
         recipe,
-        num_steps=1,
         logits_budget_bytes=4 * 60 * 4,
         shared_ids=shared,
     )

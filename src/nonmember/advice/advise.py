@@ -20,18 +20,15 @@ WORTH = 0.1  # power less false verdicts: by how much more one further thing mus
 
 @dataclass(frozen=True)
 class Option:
-    """What one method could do here.
-
-    says: what its verdict may speak for here.   measured: by what it says and how often the set was read; empty where
-    nothing was measured.   missing: what it lacks, in words; empty where it can be run.
-    """
+    """What one method could do here."""
 
     contestant: Contestant
-    says: tuple[Claim, ...]
+    says: tuple[Claim, ...]  # what its verdict may speak for here
     cost: Cost
     command: str
+    # By what it says and how often the set was read; empty where nothing was measured.
     measured: Mapping[Says, Mapping[int, MeasuredPower]]
-    missing: tuple[str, ...]
+    missing: tuple[str, ...]  # what it lacks, in words; empty where it can be run
 
     @property
     def name(self) -> str:
@@ -54,15 +51,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Advice:
-    """concluding: methods that could give a verdict, best first.   beside: what gives numbers, or checks the texts.
-    impossible: what is missing for the others.   next_things: for each one more thing, what could then be concluded.
-    """
-
     situation: Situation
-    concluding: tuple[Option, ...]
-    beside: tuple[Option, ...]
-    impossible: tuple[Option, ...]
-    next_things: tuple[tuple[str, Option], ...]
+    concluding: tuple[Option, ...]  # methods that could give a verdict, best first
+    beside: tuple[Option, ...]  # what gives numbers, or checks the texts
+    impossible: tuple[Option, ...]  # what is missing for the others
+    next_things: tuple[tuple[str, Option], ...]  # for each one more thing, what could then be concluded
     past: Mapping[str, Past] = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -19,12 +19,9 @@ from nonmember.scores import Lira, Loss, Wbc
 
 @dataclass(frozen=True)
 class Need:
-    """name: field of the situation that gives it.   what: in words, as in "with ...".   values: that will do, the first
-    being what to ask for; none: true."""
-
-    name: str
-    what: str
-    values: tuple[str, ...] = ()
+    name: str  # field of the situation that gives it
+    what: str  # in words, as in "with ..."
+    values: tuple[str, ...] = ()  # that will do, the first being what to ask for; none: true
 
     def met(self, situation: Situation) -> bool:
         if self.name == "reference" and situation.base:  # which has not read them either
@@ -46,17 +43,15 @@ NEEDS: Mapping[Input, Need] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """trained, read: tokens of the texts, at least; general text comes on top.   controls: models to train, each on the
-    general text with the texts in it.   tuned: further models to train, on the texts alone.   requests, asked,
-    answered: to a model behind an endpoint, and their tokens."""
-
+    # trained, read: tokens of the texts, at least; general text comes on top
     trained: int = 0
     read: int = 0
+    # requests, asked, answered: to a model behind an endpoint, and their tokens
     requests: int = 0
     asked: int = 0
     answered: int = 0
-    controls: int = 0
-    tuned: int = 0
+    controls: int = 0  # models to train, each on the general text with the texts in it
+    tuned: int = 0  # further models to train, on the texts alone
 
     @property
     def models(self) -> int:
@@ -90,24 +85,17 @@ class Cost:
 
 @dataclass(frozen=True)
 class Contestant:
-    """method: its class; None for scores, which have none.   says: what its verdict may speak for.   given: what the
-    command says beside target and data.   variant: what it says to choose this one among the method's settings.
-    caution: what a verdict rests on beside the numbers.   setting: of the measured numbers.   excludes: the least
-    readings that a verdict of non-membership denies.   otherwise: what it needs, where that is not what the class says.
-    related: whether it claims membership only where related text is named.
-    """
-
     name: str
     title: str
-    method: type[Method] | None
-    says: tuple[Claim, ...]
-    given: str
-    caution: str
-    setting: str = ""
-    variant: str = ""
-    excludes: int = 1
-    otherwise: Requirements | None = None
-    related: bool = False
+    method: type[Method] | None  # its class; None for scores, which have none
+    says: tuple[Claim, ...]  # what its verdict may speak for
+    given: str  # what the command says beside target and data
+    caution: str  # what a verdict rests on beside the numbers
+    setting: str = ""  # of the measured numbers
+    variant: str = ""  # what it says to choose this one among the method's settings
+    excludes: int = 1  # the least readings that a verdict of non-membership denies
+    otherwise: Requirements | None = None  # what it needs, where that is not what the class says
+    related: bool = False  # whether it claims membership only where related text is named
 
     def may_say(self, situation: Situation) -> tuple[Claim, ...]:
         """What its verdict may speak for here."""

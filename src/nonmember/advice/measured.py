@@ -19,22 +19,19 @@ Says = Literal["non_membership", "membership", "ranking"]
 @dataclass(frozen=True)
 class MeasuredPower:
     """Of `of` sets that the target had read `dose` times, `count` got what `says` names: a verdict of non-membership or
-    of membership; or (ranking) a statistic above that of all but 5% of the unread ones.
-
-    setting: what the method had besides, where that matters.   dose: of canaries the copies of each.   low, high: 95%
-    interval, as the report has it; None where it has none.   num_documents: of a set; None for one of canaries.
-    study, cell: where the number is from.
-    """
+    of membership; or (ranking) a statistic above that of all but 5% of the unread ones."""
 
     method: str
-    setting: str
+    setting: str  # what the method had besides, where that matters
     says: Says
-    dose: int
+    dose: int  # of canaries the copies of each
     count: int
     of: int
+    # low, high: 95% interval, as the report has it; None where it has none
     low: float | None
     high: float | None
-    num_documents: int | None
+    num_documents: int | None  # of a set; None for one of canaries
+    # study, cell: where the number is from
     study: str
     cell: str
 

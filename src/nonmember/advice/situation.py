@@ -30,43 +30,28 @@ LEVELS: Mapping[Offered, Access] = {  # but none
 
 @dataclass(frozen=True)
 class Situation(Checked):
-    """access: what the target gives.   documents: how many texts are in question.   tokens: of a text, on average.
-
-    heldout: text of the same kind that has certainly not been read: from the same draw, or of another date.   unseen:
-    whether there is more of it, for tuning.   related: whether there is text of the set's kind that the target may have
-    read, such as other pages of the same documentation.   known_read: whether there is text that the target is known to
-    have read.
-
-    reference: a model that has certainly not read the texts.   out_models: several such.   base: the model that the
-    target was continued from is at hand (`fine_tuned` says that there is one).   stand_in: another model of the
-    target's size that has not read them.
-
-    order: the texts are a file in its public order.   works: they are passages of works (books, papers).   titles: each
-    has a title or the name of what it is about.   follows: the target follows instructions.   canaries: some were
-    planted in the texts before they were published (`nonmember canary make`).   rephraser: a model that rephrases is at
-    hand.
-
-    input_price, output_price: of a million tokens, where requests are paid.
-    """
-
-    access: Offered = "none"
-    documents: Annotated[int, Count(1)] = 150
-    tokens: Annotated[int, Count(1)] = 120
+    access: Offered = "none"  # what the target gives
+    documents: Annotated[int, Count(1)] = 150  # how many texts are in question
+    tokens: Annotated[int, Count(1)] = 120  # of a text, on average
+    # Text of the same kind that has certainly not been read: from the same draw, or of another date.
     heldout: Heldout = "none"
-    unseen: bool = False
+    unseen: bool = False  # whether there is more of it, for tuning
+    # Whether there is text of the set's kind that the target may have read, such as other pages of the same
+    # documentation.
     related: bool = False
-    known_read: bool = False
-    reference: bool = False
-    out_models: bool = False
-    base: bool = False
+    known_read: bool = False  # whether there is text that the target is known to have read
+    reference: bool = False  # a model that has certainly not read the texts
+    out_models: bool = False  # several such
+    base: bool = False  # the model that the target was continued from is at hand (`fine_tuned` says that there is one)
     fine_tuned: bool = False
-    stand_in: bool = False
-    order: bool = False
-    works: bool = False
-    titles: bool = False
-    follows: bool = False
-    canaries: bool = False
-    rephraser: bool = False
+    stand_in: bool = False  # another model of the target's size that has not read them
+    order: bool = False  # the texts are a file in its public order
+    works: bool = False  # they are passages of works (books, papers)
+    titles: bool = False  # each has a title or the name of what it is about
+    follows: bool = False  # the target follows instructions
+    canaries: bool = False  # some were planted in the texts before they were published (`nonmember canary make`)
+    rephraser: bool = False  # a model that rephrases is at hand
+    # input_price, output_price: of a million tokens, where requests are paid
     input_price: Annotated[float | None, Number("[0, inf)")] = None
     output_price: Annotated[float | None, Number("[0, inf)")] = None
 
@@ -124,9 +109,7 @@ TOKENS_PER_WORD = 1.3  # of English prose, by most vocabularies; no tokenizer is
 
 @dataclass(frozen=True)
 class Past:
-    """seconds: median wall time of `number` audits by a method, with what the store already had."""
-
-    seconds: float
+    seconds: float  # median wall time of `number` audits by a method, with what the store already had
     number: int
 
 

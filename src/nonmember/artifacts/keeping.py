@@ -191,13 +191,11 @@ def _alone(root: Path, kind: str, digest: str) -> Any:
 
 @dataclass
 class Merged:
-    """copied, there: entries that were put into the other store, and those that it had.   conflicts: two places each of
-    which holds another content under one key.   damaged: what was left where it is, and why."""
-
+    # copied, there: entries that were put into the other store, and those that it had
     copied: list[Path] = field(default_factory=list)
     there: list[Path] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)  # two places each of which holds another content under one key
+    damaged: list[str] = field(default_factory=list)  # what was left where it is, and why
 
 
 def merge(source: Path, target: Path) -> Iterator[Merged]:

@@ -34,17 +34,13 @@ class Planner(Builder):
 
 @dataclass
 class Node:
-    """An artifact that is kept in the store.
+    """An artifact that is kept in the store."""
 
-    name: kind and hash of its key; where the key rests on what a model will write, a name of its own.   parents: names
-    of what is made before it.   users: the questions that need it.
-    """
-
-    name: str
+    name: str  # kind and hash of its key; where the key rests on what a model will write, a name of its own
     spec: Spec[Any] = field(repr=False)
-    parents: tuple[str, ...]
+    parents: tuple[str, ...]  # names of what is made before it
     in_store: bool
-    users: set[int] = field(default_factory=set)
+    users: set[int] = field(default_factory=set)  # the questions that need it
 
     @property
     def kind(self) -> str:

@@ -40,18 +40,14 @@ class Sealed(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """An audit with its output folder and its logger.
-
-    settings: the resolved config as JSON, kept beside the result and with the logged run.   labels: what the run is
-    tagged with: documents and target.   logger: of the `logger=` group.   seal: of the question; None: there is none.
-    """
+    """An audit with its output folder and its logger."""
 
     audit: Audit
     folder: Path
-    settings: Mapping[str, Any]
-    labels: Sequence[str]
-    logger: Any
-    seal: Sealed | None = None
+    settings: Mapping[str, Any]  # the resolved config as JSON, kept beside the result and with the logged run
+    labels: Sequence[str]  # what the run is tagged with: documents and target
+    logger: Any  # of the `logger=` group
+    seal: Sealed | None = None  # of the question; None: there is none
 
     @property
     def title(self) -> str:

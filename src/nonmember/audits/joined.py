@@ -34,15 +34,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JoinedPart:
-    """method: its name.   models, tokens, requests: what it costs.   compares: whether it compares single texts of the
-    set with held-out ones.   cells: its audit, and those that take its place where it cannot be made; none: it
-    cannot be put, and `reason` says why."""
-
-    method: str
+    method: str  # its name
+    # models, tokens, requests: what it costs
     models: int
     tokens: int
     requests: int
-    compares: bool
+    compares: bool  # whether it compares single texts of the set with held-out ones
+    # Its audit, and those that take its place where it cannot be made; none: it cannot be put, and `reason` says why.
     cells: Sequence[Cell]
     reason: str = ""
 

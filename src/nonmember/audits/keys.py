@@ -37,16 +37,19 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
         keys["texts"] = "as scored"
     if audit.max_layout_auc is not None and len(audit.groups) > 1:
         keys["max_layout_auc"] = str(audit.max_layout_auc)
-    parts = {
+    return keys | {"audit": key_hash(identity_of(audit, keys))}
+
+
+def identity_of(audit: Audit, keys: Mapping[str, str]) -> dict[str, Any]:
+    """What the key of an audit is the hash of. keys: of its parts."""
+    identity = {
         "format": FORMAT,
-        "parts": keys,
+        "parts": dict(keys),
         "method": settings_of_method(audit.method),
         "seed": audit.seed,
         "truth": audit.truth,
     }
-    if audit.lookup is not None:
-        parts["lookup"] = dict(audit.lookup.key())
-    return keys | {"audit": key_hash(parts)}
+    return identity | ({} if audit.lookup is None else {"lookup": dict(audit.lookup.key())})
 
 
 def sources(audit: Audit, builder: Builder) -> dict[str, str]:

@@ -24,20 +24,17 @@ NO_COUNTERPART = "no text of this document to compare with"
 
 @dataclass(frozen=True)
 class MeasuredGroup:
-    """A group's documents with their scores; which could not be scored and why; what the models make of the text.
-
-    capability: role -> negative log-likelihood (nats per token) and number of parameters, as far as known.
-    num_tokens: scored tokens under the first model, None where no text was scored.   failed: name of a measurement that
-    asks -> reason -> questions that were not answered at all.   counters: name of a measurement -> what its score
-    guarded against -> number or share.   values: name of a measurement -> its values of all documents.
-    """
+    """A group's documents with their scores; which could not be scored and why; what the models make of the text."""
 
     documents: ScoredDocuments
+    # Role -> negative log-likelihood (nats per token) and number of parameters, as far as known.
     capability: Mapping[str, Mapping[str, float]]
-    num_tokens: int | None
+    num_tokens: int | None  # scored tokens under the first model, None where no text was scored
+    # Name of a measurement that asks -> reason -> questions that were not answered at all.
     failed: Mapping[str, Mapping[str, int]]
+    # Name of a measurement -> what its score guarded against -> number or share.
     counters: Mapping[str, Mapping[str, int | float]]
-    values: Mapping[str, DocumentScores | Embeddings]
+    values: Mapping[str, DocumentScores | Embeddings]  # name of a measurement -> its values of all documents
 
 
 def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:

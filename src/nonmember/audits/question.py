@@ -18,41 +18,34 @@ from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 
 @dataclass(frozen=True)
 class Audit:
-    """The question: was `suspect` used to train `target`?
-
-    truth: member or non_member where the asker knows; None: derived from the recipes where these tell.
-    corpus_label: how people call the suspect set.   general: text disjoint from it, where DC-PDD counts tokens.
-    heldout: certainly unseen text of the same kind, read by the methods that compare.   unseen: further such text, on
-    which some methods tune the target.
-    out_models: further models that have not read the texts, which LiRA and RMIA compare with.
-    obstacle: what was found to stand in the way of a distilled reference.
-    max_layout_auc: how well suspect and held-out text may be told apart by layout alone; None: not looked at.
-    scored_text: texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
-    world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
-    page_text: whether the page beside the result shows the first words of the documents.
-    lookup: a corpus in which all documents are looked up, which the result tells beside its verdict.
-    """
+    """The question: was `suspect` used to train `target`?"""
 
     target: ModelSpec
     reference: ModelSpec
     suspect: CorpusSpec
     method: Method
     seed: int
-    corpus_label: str
+    corpus_label: str  # how people call the suspect set
+    # member or non_member where the asker knows; None: derived from the recipes where these tell.
     truth: str | None = None
-    general: CorpusSpec | None = None
-    heldout: CorpusSpec | None = None
+    general: CorpusSpec | None = None  # text disjoint from it, where DC-PDD counts tokens
+    heldout: CorpusSpec | None = None  # certainly unseen text of the same kind, read by the methods that compare
     heldout_label: str | None = None
-    unseen: CorpusSpec | None = None
+    unseen: CorpusSpec | None = None  # further such text, on which some methods tune the target
     unseen_label: str | None = None
+    # How well suspect and held-out text may be told apart by layout alone; None: not looked at.
     max_layout_auc: float | None = None
+    # Texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
     scored_text: bool = False
+    # world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them
     world: str = "own"
     sweep: str = ""
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
-    obstacle: str = ""
-    page_text: bool = False
+    obstacle: str = ""  # what was found to stand in the way of a distilled reference
+    page_text: bool = False  # whether the page beside the result shows the first words of the documents
+    # Further models that have not read the texts, which LiRA and RMIA compare with.
     out_models: tuple[ModelSpec, ...] = ()
+    # A corpus in which all documents are looked up, which the result tells beside its verdict.
     lookup: Lookup | None = None
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from nonmember.runtime.naming import path_of
-from nonmember.runtime.terminal import for_rich
+from nonmember.runtime.terminal import for_rich, say
 from nonmember.runtime.yaml_files import value_of
 
 if TYPE_CHECKING:
@@ -120,14 +120,11 @@ def _show(found: Overlaps, source: str) -> None:
 
     console = Console()
     numbers, shares = found.summary(), found.shares
-    console.print(
-        for_rich(
-            f"{source} holds {numbers['num_whole']:,} of {numbers['num_documents']:,} documents whole, "
-            f"{numbers['num_partly']:,} in part, {numbers['num_absent']:,} not at all; "
-            f"{len(found.reasons):,} could not be looked up."
-        ),
-        soft_wrap=True,
-        highlight=False,
+    say(
+        console,
+        f"{source} holds {numbers['num_whole']:,} of {numbers['num_documents']:,} documents whole, "
+        f"{numbers['num_partly']:,} in part, {numbers['num_absent']:,} not at all; "
+        f"{len(found.reasons):,} could not be looked up.",
     )
     largest = np.argsort(-np.nan_to_num(shares, nan=-1.0), kind="stable")[:SHOWN]
     table = Table("document")

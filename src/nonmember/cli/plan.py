@@ -16,7 +16,7 @@ from nonmember.checks import require_count, require_number
 from nonmember.cli import plan_canary, plan_dose
 from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
-from nonmember.runtime.terminal import for_rich
+from nonmember.runtime.terminal import console_of, for_rich, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,42 +117,31 @@ def show(
     config: DictConfig, known: Known, plans: dict[str, Plan], underpowered: Sequence[str], seconds: Costs | None
 ) -> None:
     """What the pilot is, what could be excluded, and the alternatives for what is to be."""
-    from rich.console import Console
-
-    from nonmember.cli.table import WIDTH_OF_FILES
-
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDTH_OF_FILES)
+    console = console_of()
     chosen = plans[known.excluded]
     for line in (*known.notes, *_about(known, 1 - config.error)):
-        console.print(for_rich(line), soft_wrap=True, highlight=False)
+        say(console, line)
     console.print(
         f"\nWith an error of {config.error:g} and a power of {config.power:g} could be excluded:", highlight=False
     )
     console.print(_table_of_readings(known, plans, seconds))
-    console.print(
-        for_rich(f"To exclude {known.excluded} and more: {chosen.explanation}"), soft_wrap=True, highlight=False
-    )
+    say(console, f"To exclude {known.excluded} and more: {chosen.explanation}")
     if chosen.designs:
         console.print(_table_of_designs(chosen, seconds))
         if len(chosen.designs) > LISTED:
             console.print(f"{len(chosen.designs) - LISTED} more in {PLAN}, with fewer documents still.")
     if underpowered:
-        console.print(
-            for_rich(
-                f"By its own gap no audit of any size would succeed on {', '.join(underpowered)} "
-                f"({len(underpowered)} of the {len(known.gaps)} sets of the pilot)."
-            ),
-            soft_wrap=True,
-            highlight=False,
+        say(
+            console,
+            f"By its own gap no audit of any size would succeed on {', '.join(underpowered)} "
+            f"({len(underpowered)} of the {len(known.gaps)} sets of the pilot).",
         )
     if seconds is None:
-        console.print(
+        say(
+            console,
             "How long it takes is not known: the pilot trained nothing, or its models are not in the store. Give "
             "seconds.control and seconds.distillation. One training: a control, or a distillation on as many documents "
             "as the pilot had.",
-            soft_wrap=True,
-            highlight=False,
         )
 
 

@@ -19,12 +19,10 @@ MOST_VARIANTS = 10_000  # memory grows with them
 
 @dataclass(frozen=True)
 class CanaryPilot:
-    """copies: numbers of them.   shifts: by how much reading a canary so often moves its score, in standard deviations
-    between variants, in the same order.   variants: numbers of them, of each canary."""
-
-    copies: Sequence[int]
+    copies: Sequence[int]  # numbers of them
+    # By how much reading a canary so often moves its score, in standard deviations between variants, in the same order.
     shifts: Sequence[float]
-    variants: Sequence[int]
+    variants: Sequence[int]  # numbers of them, of each canary
 
     def __post_init__(self) -> None:
         require_distinct(self.copies, "pilot.copies", "a list of whole numbers, each once")

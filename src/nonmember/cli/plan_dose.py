@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from nonmember.runtime.progress import Stage
-from nonmember.runtime.terminal import for_rich
+from nonmember.runtime.terminal import console_of, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,12 +24,10 @@ ROUNDS = (1, 2, 3, 5, 10)
 
 @dataclass(frozen=True)
 class DoseDesign:
-    """least: by set the least number of readings that is excluded with the wanted power, and all above; None where
-    none is."""
-
     num_documents: int
     rounds: int
     num_controls: int
+    # By set the least number of readings that is excluded with the wanted power, and all above; None where none is.
     least: Mapping[str, float | None]
 
     @property
@@ -91,28 +89,22 @@ def _seconds(config: DictConfig, known: KnownDoses) -> float | None:
 
 
 def _show(config: DictConfig, known: KnownDoses, designs: Sequence[DoseDesign], best: DoseDesign | None) -> None:
-    from rich.console import Console
-
-    from nonmember.cli.table import WIDTH_OF_FILES
-
-    console = Console()
-    console = console if console.is_terminal else Console(width=WIDTH_OF_FILES)
-
-    def say(line: str) -> None:
-        console.print(for_rich(line), soft_wrap=True, highlight=False)
-
+    console = console_of()
     for note in known.notes:
-        say(note)
+        say(console, note)
     console.print()
     say(
+        console,
         f"The smallest number of readings that can be excluded with an error of {config.error:g} and a power of "
         f"{config.power:g}, of a target that read nothing of the set"
-        + (": the middle set of the pilot, and the hardest." if len(known.pilots) > 1 else ":")
+        + (": the middle set of the pilot, and the hardest." if len(known.pilots) > 1 else ":"),
     )
     console.print(_table(designs, several=len(known.pilots) > 1))
-    say(_advice(known, best, _seconds(config, known)))
+    say(console, _advice(known, best, _seconds(config, known)))
     if max(design.num_documents for design in designs) > known.num_documents:
-        say(f"More documents than the pilot's {known.num_documents} are taken to be of the same kind as these.")
+        say(
+            console, f"More documents than the pilot's {known.num_documents} are taken to be of the same kind as these."
+        )
 
 
 def _table(designs: Sequence[DoseDesign], *, several: bool) -> Table:

@@ -10,10 +10,9 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nonmember.config.roots import run_with_hydra
-from nonmember.runtime.terminal import for_rich
+from nonmember.runtime.terminal import console_of, for_rich
 
 NUM_SHOWN = 5  # documents
-WIDTH_OF_FILES = 150  # a log file has no width of its own
 LONGEST_ID = 24
 
 
@@ -42,11 +41,8 @@ def show(path: Path) -> None:
     path: of a table, or of a folder of tables.
     """
     import pyarrow.dataset
-    from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH_OF_FILES)
+    console = console_of()
     tables = pyarrow.dataset.dataset(path, format="parquet")
     names = list(json.loads(tables.schema.metadata[b"nonmember"])["scores"])
     _show_first(console, tables.head(NUM_SHOWN).to_pylist(), tables.count_rows(), names)

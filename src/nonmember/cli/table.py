@@ -26,11 +26,10 @@ from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, identity, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
-from nonmember.runtime.terminal import for_rich, visible
+from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 LISTED = 4  # names of sets in a cell
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
-WIDTH_OF_FILES = 150  # a log file has no width of its own; wider tables get all they need
 VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "flagged"}
 
 
@@ -91,10 +90,10 @@ def show(
     together: what may be said of several sets under one target; of calibrated clearance this is told in any case.
     """
     console = console or Console()
-    wide = console if console.is_terminal else Console(file=console.file, width=WIDTH_OF_FILES)
+    wide = console_of(like=console)
     names = names_of(cells)
     for sentence in against_truth([cell for cell in cells if isinstance(cell, AuditResult)]):
-        console.print(for_rich(sentence), soft_wrap=True, highlight=False)
+        say(console, sentence)
     for group in groups_of(cells, names):
         _print(wide, group)
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
@@ -111,12 +110,12 @@ def show(
             console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
-                console.print(for_rich(f"{name}: {explained}"), soft_wrap=True, highlight=False)
+                say(console, f"{name}: {explained}")
         _show_tokens(console, results)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and result.looked_up is not None:
                 line = f"{name}: looked up: {result.looked_up.in_words()} The verdict does not rest on it."
-                console.print(for_rich(line), soft_wrap=True, highlight=False)
+                say(console, line)
         _show_warnings(console, results)
         _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
     for name, cell in zip(names, cells, strict=True):
@@ -222,16 +221,14 @@ def _show_parts(console: Console, result: AuditResult) -> None:
 def _show_gates(console: Console, result: AuditResult) -> None:
     for gate in gates_of(result):
         line = f"{gate.what}: {gate.value}, must be {gate.side} {gate.bound}"
-        console.print(
-            for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {line}"), soft_wrap=True, highlight=False
-        )
+        say(console, f"gate {'passed' if gate.passed else 'FAILED'}  {line}")
 
 
 def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
     """Each kind once: most audits of a grid read their texts alike."""
     for tokens in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
         if tokens:
-            console.print(for_rich(f"around each text: {tokens}"), soft_wrap=True, highlight=False)
+            say(console, f"around each text: {tokens}")
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
@@ -243,18 +240,17 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
         such = "" if len(set(texts)) == 1 else " such as"
         where = f" (in {len(texts)} of {len(results)} audits)" if len(results) > 1 else ""
         line = f"warning{where}{such}: {texts[0]}"
-        console.print(for_rich(line), soft_wrap=True, highlight=False)
+        say(console, line)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that share a table. rows: column -> text.   numeric: first words of columns that are aligned
-    to the right."""
+    """Cells that share a table."""
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Mapping[str, str]]
-    numeric: Sequence[str] = ("n", "rho_RT", "rho_DT", "p")
+    rows: Sequence[Mapping[str, str]]  # column -> text
+    numeric: Sequence[str] = ("n", "rho_RT", "rho_DT", "p")  # first words of columns that are aligned to the right
 
 
 def groups_of(cells: Sequence[Cell], names: Sequence[str]) -> list[Group]:

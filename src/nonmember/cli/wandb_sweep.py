@@ -46,16 +46,12 @@ WRITTEN = {"@": ".at.", "/": ".in."}  # and how Hydra's groups are written in su
 
 @dataclass(frozen=True)
 class Search:
-    """How W&B chooses cells.
-
-    metric: of a run's summary, such as health/kl_after; for bayes alone.   num_runs: None: all of a grid, else until it
-    is stopped.
-    """
+    """How W&B chooses cells."""
 
     method: str = "grid"
-    metric: str | None = None
+    metric: str | None = None  # of a run's summary, such as health/kl_after; for bayes alone
     goal: str = "minimize"
-    num_runs: int | None = None
+    num_runs: int | None = None  # None: all of a grid, else until it is stopped
 
     def __post_init__(self) -> None:
         require_count(self.num_runs, 1, "--runs", or_null=True)
@@ -73,13 +69,9 @@ class Search:
 
 @dataclass(frozen=True)
 class Grid:
-    """axes: key -> the values as written, in Hydra's order.   fixed: overrides that stand in every command.
-
-    ranges: key -> bounds of a search, as W&B describes them.
-    """
-
-    axes: Mapping[str, Sequence[str]]
-    fixed: Sequence[str] = field(default_factory=list)
+    axes: Mapping[str, Sequence[str]]  # key -> the values as written, in Hydra's order
+    fixed: Sequence[str] = field(default_factory=list)  # overrides that stand in every command
+    # Key -> bounds of a search, as W&B describes them.
     ranges: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
     def cells(self) -> Iterator[list[str]]:

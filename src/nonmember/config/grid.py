@@ -26,13 +26,10 @@ BASE = "sweep"  # on which all sweeps build
 
 @dataclass(frozen=True)
 class GridCell:
-    """number: its place in the sweep.   overrides: what is given for it beside the others, as on the command line.
-    config: to be read before the next cell is asked for.   is_open: whether it leaves values to the user."""
-
-    number: int
-    overrides: tuple[str, ...]
-    config: DictConfig
-    is_open: bool
+    number: int  # its place in the sweep
+    overrides: tuple[str, ...]  # what is given for it beside the others, as on the command line
+    config: DictConfig  # to be read before the next cell is asked for
+    is_open: bool  # whether it leaves values to the user
 
 
 def cells_of(sweep: str, overrides: Sequence[str], *, few: bool = False) -> Iterator[GridCell]:

@@ -140,13 +140,10 @@ def checked_options(arguments: Sequence[str]) -> list[str]:
 
 
 class Value(str):
-    """key=value for records, messages and shells. In a config the value itself is taken, by no grammar.
-
-    value: as a config has it: what looks like an interpolation is none.
-    """
+    """key=value for records, messages and shells. In a config the value itself is taken, by no grammar."""
 
     key: str
-    value: Any
+    value: Any  # as a config has it: what looks like an interpolation is none
 
 
 class _Loader(ConfigLoaderImpl):

@@ -77,11 +77,10 @@ class Probe(ABC):
 
 @dataclass(frozen=True)
 class AskedDocuments(DocumentScores):
-    """values: `Probe.value` of each document.   answers: of each, those that failed left out.   failed: how many that
-    were, by reason."""
+    """values: `Probe.value` of each document."""
 
-    answers: tuple[Answers, ...] = ()
-    failed: Mapping[str, int] = field(default_factory=dict)
+    answers: tuple[Answers, ...] = ()  # of each, those that failed left out
+    failed: Mapping[str, int] = field(default_factory=dict)  # how many that were, by reason
 
 
 NO_ANSWER = "no question about it was accepted"

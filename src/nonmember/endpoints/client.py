@@ -344,23 +344,19 @@ def _pause(error: RetryableError, num_failed: int) -> float:
 
 @dataclass(frozen=True)
 class Limits(Checked):
-    """concurrency: requests under way at once.   requests_per_minute, tokens_per_minute: null for no limit.
-    timeout: seconds for one answer.   max_retries: of one request, after 429, 5xx, a timeout or a cut connection.
-
-    max_requests, max_tokens, max_cost: the budget of one process, null for none; it stops before one is passed. Tokens
-    are those sent and received together; what may still come of requests under way is counted in.
-    input_price, output_price: of a million tokens, in the currency that max_cost is meant in; null: unknown, and then
-    so is the cost.
-    """
-
-    concurrency: Annotated[int, Count(1, MOST_AT_ONCE)]
+    concurrency: Annotated[int, Count(1, MOST_AT_ONCE)]  # requests under way at once
+    # requests_per_minute, tokens_per_minute: null for no limit
     requests_per_minute: Annotated[float | None, Number("(0, inf)")]
     tokens_per_minute: Annotated[float | None, Number("(0, inf)")]
-    timeout: Annotated[float, Number("(0, inf)")]
-    max_retries: Annotated[int, Count(0, MOST_RETRIES)]
+    timeout: Annotated[float, Number("(0, inf)")]  # seconds for one answer
+    max_retries: Annotated[int, Count(0, MOST_RETRIES)]  # of one request, after 429, 5xx, a timeout or a cut connection
+    # max_requests, max_tokens, max_cost: the budget of one process, null for none; it stops before one is passed.
+    # Tokens are those sent and received together; what may still come of requests under way is counted in.
     max_requests: Annotated[int | None, Count(1, LARGEST_BUDGET)]
     max_tokens: Annotated[int | None, Count(1, LARGEST_BUDGET)]
     max_cost: Annotated[float | None, Number("[0, inf)")]
+    # input_price, output_price: of a million tokens, in the currency that max_cost is meant in; null: unknown, and then
+    # so is the cost
     input_price: Annotated[float | None, Number("[0, inf)")]
     output_price: Annotated[float | None, Number("[0, inf)")]
 
@@ -396,11 +392,9 @@ class BudgetSpent(EndpointError):
 
 @dataclass
 class Spent:
-    """requests: sent, successful or not.   tokens: sent and received.   cost: 0 where prices are unknown."""
-
-    requests: int = 0
-    tokens: int = 0
-    cost: float = 0.0
+    requests: int = 0  # sent, successful or not
+    tokens: int = 0  # sent and received
+    cost: float = 0.0  # 0 where prices are unknown
 
     def add(self, other: Spent, times: int = 1) -> None:
         self.requests += times * other.requests
@@ -503,14 +497,11 @@ class Refused:
 
 @dataclass
 class Session:
-    """What one process has spent on endpoints, and found out about them.
-
-    offers: by endpoint, what `capabilities` found.   refused: by the key of a request that was not accepted.
-    """
+    """What one process has spent on endpoints, and found out about them."""
 
     spent: Spent = field(default_factory=Spent)
-    offers: dict[Service, dict[str, Any]] = field(default_factory=dict)
-    refused: dict[str, Refused] = field(default_factory=dict)
+    offers: dict[Service, dict[str, Any]] = field(default_factory=dict)  # by endpoint, what `capabilities` found
+    refused: dict[str, Refused] = field(default_factory=dict)  # by the key of a request that was not accepted
 
 
 class EndpointClient:

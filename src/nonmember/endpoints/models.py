@@ -93,12 +93,10 @@ class Endpoint(Service, ModelSpec):
 
 @dataclass(frozen=True)
 class MaskedModel(ModelSpec):
-    """A masked language model from a folder or the Hugging Face hub: it fills blanks, and is asked nothing else.
-
-    revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
-    """
+    """A masked language model from a folder or the Hugging Face hub: it fills blanks, and is asked nothing else."""
 
     path: Annotated[str, require_text]
+    # commit, tag or branch on the hub; the commit it stands for goes into the key.
     revision: Annotated[str | None, require_text] = None
 
     fields_called = "{field} of a masked model"
@@ -125,15 +123,11 @@ class MaskedModel(ModelSpec):
 
 @dataclass(frozen=True)
 class Recorded(ModelSpec):
-    """Answers that a model gave elsewhere, in a file that takes its place.
+    """Answers that a model gave elsewhere, in a file that takes its place."""
 
-    path: of a CSV, JSON Lines or Parquet table.   model: whose answers are read from it.   columns: what the columns
-    are called, by the names of that module.
-    """
-
-    path: Annotated[str, require_text]
-    model: Annotated[str, require_text]
-    columns: Mapping[str, str] = field(default_factory=dict)
+    path: Annotated[str, require_text]  # of a CSV, JSON Lines or Parquet table
+    model: Annotated[str, require_text]  # whose answers are read from it
+    columns: Mapping[str, str] = field(default_factory=dict)  # what the columns are called, by the names of that module
 
     fields_called = "{field} of recorded answers"
     has_weights: ClassVar[bool] = False
@@ -237,10 +231,8 @@ def prompt_hash(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Columns:
-    """patterns: name of a column as above -> pattern of its value.   probabilities: token -> the same."""
-
-    patterns: Mapping[str, Pattern]
-    probabilities: Mapping[str, Pattern]
+    patterns: Mapping[str, Pattern]  # name of a column as above -> pattern of its value
+    probabilities: Mapping[str, Pattern]  # token -> the same
 
     @classmethod
     def of(cls, spec: Recorded) -> Columns:

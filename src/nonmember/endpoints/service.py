@@ -67,25 +67,16 @@ CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
 
 @dataclass(frozen=True)
 class RequestSettings(Checked):
-    """How a service wants its requests.
+    """How a service wants its requests."""
 
-    Attributes:
-        token_limit: the name of the field.
-        min_output_tokens: at least so many are asked for.
-        temperature: whether it is sent.
-        least_temperature: lower ones are raised to it, for servers that refuse 0.
-        seed: whether it is sent.
-        system: whether an instruction is a turn of its own; else it stands before the question.
-        no_thoughts: the one of `WITHOUT_THOUGHTS` by which the model is asked not to think.
-    """
-
-    token_limit: Annotated[str, OneOf(TOKEN_LIMITS)] = "max_tokens"
-    min_output_tokens: Annotated[int, Count(0)] = 0
-    temperature: bool = True
+    token_limit: Annotated[str, OneOf(TOKEN_LIMITS)] = "max_tokens"  # the name of the field
+    min_output_tokens: Annotated[int, Count(0)] = 0  # at least so many are asked for
+    temperature: bool = True  # whether it is sent
+    # Lower ones are raised to it, for servers that refuse 0.
     least_temperature: Annotated[float, Number("[0, 1)")] = 0.0
-    seed: bool = True
-    system: bool = True
-    no_thoughts: str = ""
+    seed: bool = True  # whether it is sent
+    system: bool = True  # whether an instruction is a turn of its own; else it stands before the question
+    no_thoughts: str = ""  # the one of `WITHOUT_THOUGHTS` by which the model is asked not to think
 
     fields_called = "request_settings.{field} of an endpoint"
 
@@ -104,30 +95,22 @@ SETTINGS_IN_YAML = tuple(item.name for item in fields(RequestSettings) if item.n
 
 @dataclass(frozen=True)
 class Service:
-    """Where a model is asked, and how.
+    """Where a model is asked, and how."""
 
-    Attributes:
-        url: up to and including /v1.
-        model: as the server calls it.
-        form: chat or completions, the route that is asked.
-        key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
-        request_settings: fields of `RequestSettings`; those that are left out or null are found by trying.
-        extra_body: sent with every request, beside the fields that it sets itself.
-        extra_query: sent with every request. In the place of a secret stands env:NAME, for the value of an environment
-            variable; it is no part of any key.
-        extra_headers: the same.
-        thinking: off, the model is asked not to think; strip, thoughts are cut off its answers; keep, those that stand
-            in the text are part of the answer.
-    """
-
-    url: str
-    model: str
-    form: str
-    key_variable: str
+    url: str  # up to and including /v1
+    model: str  # as the server calls it
+    form: str  # chat or completions, the route that is asked
+    key_variable: str  # the environment variable that holds the secret; it need not be set for a server that wants none
+    # Fields of `RequestSettings`; those that are left out or null are found by trying.
     request_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # Sent with every request, beside the fields that it sets itself.
     extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # Sent with every request. In the place of a secret stands env:NAME, for the value of an environment variable; it is
+    # no part of any key.
     extra_query: Mapping[str, str] = field(default_factory=dict, hash=False)
-    extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)  # the same
+    # off, the model is asked not to think; strip, thoughts are cut off its answers; keep, those that stand in the text
+    # are part of the answer.
     thinking: str = "strip"
 
     protocol: ClassVar[str] = "OpenAI's"  # the form of its answers

@@ -50,20 +50,15 @@ Variants = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Making:
-    """How canaries are made.
+    """How canaries are made."""
 
-    kind: random, sampled or paraphrase.   canaries: independent ones.   variants: of each, one of which is published.
-    copies: documents that each goes into.   length: words of a random canary, most tokens of a sampled one.
-    paraphrases: file of them.
-    """
-
-    kind: str = "random"
-    canaries: int = 10
-    variants: int = 100
-    copies: int = 1
-    length: int = 12
+    kind: str = "random"  # random, sampled or paraphrase
+    canaries: int = 10  # independent ones
+    variants: int = 100  # of each, one of which is published
+    copies: int = 1  # documents that each goes into
+    length: int = 12  # words of a random canary, most tokens of a sampled one
     temperature: float = 1.5
-    paraphrases: str | None = None
+    paraphrases: str | None = None  # file of them
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, has_model: bool) -> Making:
@@ -96,21 +91,13 @@ class Making:
 
 @dataclass(frozen=True)
 class PlantedCanaries:
-    """Where planted canaries lie.
+    """Where planted canaries lie."""
 
-    Attributes:
-        documents: File to publish, with the ids of the documents.
-        private: File to keep secret, which each test needs.
-        commitment: Hash of the private file; make it public before the documents.
-        num_variants: Of each canary.
-        num_documents: Published, those without a canary too.
-    """
-
-    documents: Path
-    private: Path
-    commitment: str
-    num_variants: tuple[int, ...]
-    num_documents: int
+    documents: Path  # file to publish, with the ids of the documents
+    private: Path  # file to keep secret, which each test needs
+    commitment: str  # hash of the private file; make it public before the documents
+    num_variants: tuple[int, ...]  # of each canary
+    num_documents: int  # published, those without a canary too
 
 
 def make(

@@ -52,27 +52,25 @@ class KeptStore(Store):
 
 @dataclass(frozen=True)
 class Included:
-    """What goes into a bundle. observations: token statistics, else scores alone.   token_ids: with the ids of tokens,
-    in their order.   embeddings: vectors too."""
+    """What goes into a bundle."""
 
-    observations: bool = True
-    token_ids: bool = False
-    embeddings: bool = False
+    observations: bool = True  # token statistics, else scores alone
+    token_ids: bool = False  # with the ids of tokens, in their order
+    embeddings: bool = False  # vectors too
 
 
 @dataclass
 class Gathered:
-    """Of one audit. described: as it stands in audit.json.   result: without names of documents.   tables: name of a
-    file -> columns.   tokens, embeddings: by the hash of their key, of all audits of a bundle together, and `keys` has
-    these keys.   texts: ids and texts of all groups, of which two may have one id; they are never
-    written."""
+    """Of one audit."""
 
-    described: dict[str, Any]
-    result: dict[str, Any]
-    tables: dict[str, dict[str, Any]]
+    described: dict[str, Any]  # as it stands in audit.json
+    result: dict[str, Any]  # without names of documents
+    tables: dict[str, dict[str, Any]]  # name of a file -> columns
+    # tokens, embeddings: by the hash of their key, of all audits of a bundle together, and `keys` has these keys
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
     embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)
+    # Ids and texts of all groups, of which two may have one id; they are never written.
     texts: Sequence[tuple[str, str]] = ()
     seal: bytes | None = None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
-from nonmember.audits.keys import FORMAT, settings_of_method
+from nonmember.audits.keys import identity_of
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
 from nonmember.audits.run import INVALID_EXCLUDED
@@ -30,14 +30,7 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
     how it was trained).   thresholds: of the audit itself, beside those of the method.   redacted: which of these had
     paths or documents in them, which are left out.
     """
-    parts = {name: item for name, item in keys.items() if name not in ("audit", "seal")}
-    identity = {
-        "format": FORMAT,
-        "parts": parts,
-        "method": settings_of_method(audit.method),
-        "seed": audit.seed,
-        "truth": audit.truth,
-    }
+    identity = identity_of(audit, {name: item for name, item in keys.items() if name not in ("audit", "seal")})
     models = {**audit.models, **audit.compared_with()}
     recipes = {role: dict(model.key(builder)) for role, model in models.items()}
     asked = {

@@ -21,9 +21,7 @@ PATH_LEFT_OUT, DOCUMENT_LEFT_OUT = "[path left out]", "[document left out]"
 
 @dataclass(frozen=True)
 class Redaction:
-    """names: ids of documents and clusters -> what stands in their place."""
-
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # ids of documents and clusters -> what stands in their place
 
     @classmethod
     def of(cls, corpora: Mapping[str, Corpus], committed: Mapping[str, Mapping[str, str]]) -> Redaction:

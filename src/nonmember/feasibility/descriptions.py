@@ -17,42 +17,33 @@ Terms = Literal["none", "accept"]
 
 @dataclass(frozen=True)
 class HubModel:
-    """A causal language model on the hub.
-
-    revision: the commit that the facts are of; None where it is not known.   architecture: settings of its transformers
-    configuration.   modules: of a layer, (name, inputs, outputs) each, where the code comes with the weights.
-    num_parameters: as published.   special_ids: bos, eos and pad.   prepends: ids that its tokenizer puts before texts.
-    terms: accept, where an account must have accepted them on the model's page.   source: where the facts are from.
-    packages: that its own code imports and that are no dependencies of ours.   infinigram: the index of that service
-    which holds what it was trained on, or a version of it.
-    """
+    """A causal language model on the hub."""
 
     path: str
-    revision: str | None
+    revision: str | None  # the commit that the facts are of; None where it is not known
     model_type: str
-    architecture: Mapping[str, Any]
-    num_parameters: int
-    special_ids: Mapping[str, Any]
-    prepends: Sequence[int]
+    architecture: Mapping[str, Any]  # settings of its transformers configuration
+    num_parameters: int  # as published
+    special_ids: Mapping[str, Any]  # bos, eos and pad
+    prepends: Sequence[int]  # ids that its tokenizer puts before texts
     chat_template: bool
     remote_code: bool
     licence: str
-    terms: Terms
-    source: str
+    terms: Terms  # accept, where an account must have accepted them on the model's page
+    source: str  # where the facts are from
+    # Of a layer, (name, inputs, outputs) each, where the code comes with the weights.
     modules: Sequence[tuple[str, int, int]] = ()
-    packages: Sequence[str] = ()
-    infinigram: str = ""
+    packages: Sequence[str] = ()  # that its own code imports and that are no dependencies of ours
+    infinigram: str = ""  # the index of that service which holds what it was trained on, or a version of it
 
 
 @dataclass(frozen=True)
 class HubDataset:
-    """documents: most rows of a configuration, file or split, by a part of its name; "": of any other. None: not known.
-    words: most words of a document, likewise."""
-
     terms: Terms
+    # Most rows of a configuration, file or split, by a part of its name; "": of any other. None: not known.
     documents: Mapping[str, int | None]
     source: str
-    words: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, int] = field(default_factory=dict)  # most words of a document, likewise
 
     def most_documents(self, *names: str | None) -> int | None:
         """Of the configuration, split or file that has one of these names."""
@@ -72,18 +63,15 @@ def _of_name(numbers: Mapping[str, Any], names: Sequence[str | None]) -> int | N
 
 @dataclass(frozen=True)
 class ServiceDescription:
-    """A model behind a service.
-
-    since, until: when the service has it; until: None where no end is announced.   top_logprobs: most alternatives to a
-    token that it lists, None where that is not known.   instead: the preset that takes its place.
-    """
+    """A model behind a service."""
 
     provider: str | None
+    # since, until: when the service has it
     since: date
-    until: date | None
-    top_logprobs: int | None
+    until: date | None  # None where no end is announced
+    top_logprobs: int | None  # most alternatives to a token that it lists, None where that is not known
     source: str
-    instead: str | None = None
+    instead: str | None = None  # the preset that takes its place
 
     def is_retired(self, today: date) -> bool:
         return self.until is not None and self.until <= today

@@ -48,32 +48,27 @@ class Weights:
 
 @dataclass(frozen=True)
 class Job:
-    """kind: training, tuning, distilling, observing, writing, asking or looking up.   identity: equal of equal jobs.
-    tokens: most, None where nothing bounds them.   operations: floating-point, in parallel over the tokens of a text.
-    token_by_token: further ones, of texts that are written.   needs: memory by settings of the trainer, None for what
-    is asked of a service.   requests: to a service, at most.   num_tuned: of an adapter.   seconds: of asking, None
-    where the number of requests is not known."""
-
-    kind: str
+    kind: str  # training, tuning, distilling, observing, writing, asking or looking up
     model: str
-    identity: str
-    tokens: int | None
-    operations: float | None
+    identity: str  # equal of equal jobs
+    tokens: int | None  # most, None where nothing bounds them
+    operations: float | None  # floating-point, in parallel over the tokens of a text
+    # Memory by settings of the trainer, None for what is asked of a service.
     needs: Callable[[TrainerSettings], MemoryUse] | None = field(default=None, compare=False)
-    requests: int | None = None
-    num_tuned: int | None = None
-    token_by_token: float = 0.0
+    requests: int | None = None  # to a service, at most
+    num_tuned: int | None = None  # of an adapter
+    token_by_token: float = 0.0  # further ones, of texts that are written
+    # Of asking, None where the number of requests is not known.
     seconds: float | None = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of making one artifact. operations: floating-point.   size: bytes on disk; both None where the tokens are not
-    known.   needs: memory by settings of the trainer."""
+    """Of making one artifact."""
 
-    operations: float | None
-    size: float | None
-    needs: Callable[[TrainerSettings], MemoryUse]
+    operations: float | None  # floating-point
+    size: float | None  # bytes on disk; both None where the tokens are not known
+    needs: Callable[[TrainerSettings], MemoryUse]  # memory by settings of the trainer
 
 
 def estimate_of(spec: Spec[Any], tokens: int | None) -> Estimate | None:

@@ -26,18 +26,14 @@ USABLE = 0.92  # of a device's memory; the rest is the library's and lost in pie
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is, by default an H100. gib: memory of a device.   tflops: its arithmetic at 16 bits, at best.
-    utilisation: the share of it that training and reading reach.   writing: the share that writing token by token
-    reaches.   device: GPU, or CPU, over several of which no model is spread.   seconds_per_request: until a service has
-    answered, assumed, as no service was measured.
-    """
+    """What there is, by default an H100."""
 
-    gib: float = 80
-    tflops: float = 989
-    utilisation: float = 0.3
-    writing: float = 0.03
-    device: str = "GPU"
-    seconds_per_request: float = 2.0
+    gib: float = 80  # memory of a device
+    tflops: float = 989  # its arithmetic at 16 bits, at best
+    utilisation: float = 0.3  # the share of it that training and reading reach
+    writing: float = 0.03  # the share that writing token by token reaches
+    device: str = "GPU"  # GPU, or CPU, over several of which no model is spread
+    seconds_per_request: float = 2.0  # until a service has answered, assumed, as no service was measured
 
     @classmethod
     def here(cls) -> Machine:

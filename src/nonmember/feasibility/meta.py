@@ -24,18 +24,16 @@ NUM_STEPS = 1000  # of a training that AdaLoRA plans its ranks for; nothing that
 
 @dataclass(frozen=True)
 class Shape:
-    """What memory and time hang on. intermediate: of the inner layer.   width_of_keys: of all keys of a token.
-    vocabulary: rows of the output matrix.   context: most tokens that it reads; None: no limit.   tied: whether input
-    and output matrix are one."""
+    """What memory and time hang on."""
 
     num_parameters: int
     num_layers: int
     hidden: int
-    intermediate: int
-    width_of_keys: int
-    vocabulary: int
-    context: int | None
-    tied: bool
+    intermediate: int  # of the inner layer
+    width_of_keys: int  # of all keys of a token
+    vocabulary: int  # rows of the output matrix
+    context: int | None  # most tokens that it reads; None: no limit
+    tied: bool  # whether input and output matrix are one
 
 
 def meta_model(described: HubModel, num_layers: int | None = None) -> Any:

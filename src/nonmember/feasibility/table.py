@@ -14,7 +14,7 @@ from nonmember.feasibility.descriptions import HUB
 from nonmember.feasibility.jobs import LOOKING_UP, Job
 from nonmember.feasibility.memory import Machine
 from nonmember.feasibility.verdict import CheckResult
-from nonmember.runtime.terminal import for_rich
+from nonmember.runtime.terminal import console_of, for_rich, say
 
 ASKED = ("asking", LOOKING_UP)
 TRAINED, READ = ("training", "distilling", "tuning"), ("observing", "writing", "asking")
@@ -160,11 +160,9 @@ def sentences(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     """Print the table, what is asked for, and how many cells are how far."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    console = console if console.is_terminal else Console(width=190)
+    console = console_of(190)
     if not cells:
         console.print("There are no cells to show.")
         return
@@ -173,12 +171,12 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
         table.add_row(*map(for_rich, _without_unknown(row.texts(machine), row)))
     console.print(table)
     for sentence, names in sentences(rows).items():
-        console.print(for_rich(f"{_some(names)}: {sentence}."), soft_wrap=True, highlight=False)
+        say(console, f"{_some(names)}: {sentence}.")
     if hours_of_each := costs(cells, machine):
-        console.print(hours_of_each, soft_wrap=True, highlight=False)
+        say(console, hours_of_each)
     bounds = f"Memory, tokens and hours are bounds, hours on one {machine.device} of {machine.tflops:.3g} TFLOP/s"
     text = f"{summary(cells)}. {bounds} at {machine.utilisation:.0%}, with {machine.gib:.3g} GiB of memory."
-    console.print(for_rich(text), soft_wrap=True, highlight=False)
+    say(console, text)
 
 
 def _columns(machine: Machine) -> list[str]:

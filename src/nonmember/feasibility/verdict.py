@@ -36,22 +36,16 @@ READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A cell that was looked at.
-
-    hub: models, data sets and services that it needs from elsewhere.   asks: what the user must do or supply, in a
-    sentence each.   num_gpus: of one audit.   gib: of one device, at the most.   jobs: the work; empty where it is not
-    known.   settings: of the trainer, that make it fit.   lacks: settings and files without which the number of
-    documents is not known.
-    """
+    """A cell that was looked at."""
 
     status: str
-    hub: tuple[str, ...]
-    asks: tuple[str, ...] = ()
-    num_gpus: int | None = None
-    gib: float | None = None
-    settings: tuple[str, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    lacks: tuple[str, ...] = ()
+    hub: tuple[str, ...]  # models, data sets and services that it needs from elsewhere
+    asks: tuple[str, ...] = ()  # what the user must do or supply, in a sentence each
+    num_gpus: int | None = None  # of one audit
+    gib: float | None = None  # of one device, at the most
+    settings: tuple[str, ...] = ()  # of the trainer, that make it fit
+    jobs: tuple[Job, ...] = ()  # the work; empty where it is not known
+    lacks: tuple[str, ...] = ()  # settings and files without which the number of documents is not known
 
     @property
     def num_tuned(self) -> int | None:

@@ -24,20 +24,18 @@ Picking = Literal["least_likely", "agreeing"]
 class Picked(CorpusSpec):
     """The `num_documents` of `base` that favour the target's owner, in the base's order.
 
-    by: "least_likely", those of the lowest score under the target compared with the reference (the difference of the
-    two scores); or "agreeing", those whose ranks under the two models differ least, so that these models agree.
-    score: what documents are looked at by.   max_tokens: of a document that the models read.
-
     Documents without a score are not picked.
     """
 
     base: CorpusSpec
     target: ModelSpec
     reference: ModelSpec
-    score: Score
+    score: Score  # what documents are looked at by
+    # "least_likely", those of the lowest score under the target compared with the reference (the difference of the two
+    # scores); or "agreeing", those whose ranks under the two models differ least, so that these models agree.
     by: Picking
     num_documents: Annotated[int, Count(1)]
-    max_tokens: int
+    max_tokens: int  # of a document that the models read
 
     stored: ClassVar[bool] = False
 

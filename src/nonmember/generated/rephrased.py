@@ -29,23 +29,17 @@ CUT = "cut.json"  # beside the documents: ids of those whose text was cut
 
 @dataclass(frozen=True)
 class Written(CorpusSpec):
-    """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
-
-    temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
-    before it is shown.   seed: with the document's id, that of its draws.   may_be_cut: whether a text that was cut at
-    max_new_tokens is kept; else it is dropped and counted.   whole: whether what was written about a document that was
-    cut before it was shown is dropped too.
-    """
+    """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's."""
 
     base: CorpusSpec
     model: ModelSpec
     prompt: Prompt
-    temperature: Annotated[float, Number("[0, 10)")]
-    max_new_tokens: Annotated[int, Count(1)]
-    max_tokens: Annotated[int, Count(1)]
-    seed: Annotated[int, require_seed]
-    may_be_cut: bool = False
-    whole: bool = False
+    temperature: Annotated[float, Number("[0, 10)")]  # 0 takes the likeliest token
+    max_new_tokens: Annotated[int, Count(1)]  # of each text
+    max_tokens: Annotated[int, Count(1)]  # a longer document is cut before it is shown
+    seed: Annotated[int, require_seed]  # with the document's id, that of its draws
+    may_be_cut: bool = False  # whether a text that was cut at max_new_tokens is kept; else it is dropped and counted
+    whole: bool = False  # whether what was written about a document that was cut before it was shown is dropped too
 
     resumable: ClassVar[bool] = True
     joint: ClassVar[bool] = True

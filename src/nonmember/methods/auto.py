@@ -41,11 +41,9 @@ CONTRADICTION = (
 
 @dataclass(frozen=True)
 class PartResult:
-    """method: its name.   decision: of its result.   p_values: by what they speak for; empty where it has no test."""
-
-    method: str
-    decision: str
-    p_values: Mapping[Claim, float]
+    method: str  # its name
+    decision: str  # of its result
+    p_values: Mapping[Claim, float]  # by what they speak for; empty where it has no test
 
 
 @dataclass(frozen=True)
@@ -63,11 +61,9 @@ class ClaimTests:
 
 
 class FamilyDetails(TypedDict):
-    """p: merged.   parts: method -> its p.   holm: the same, adjusted."""
-
-    p: float
-    parts: Mapping[str, float]
-    holm: Mapping[str, float]
+    p: float  # merged
+    parts: Mapping[str, float]  # method -> its p
+    holm: Mapping[str, float]  # the same, adjusted
 
 
 class LeftOut(TypedDict):
@@ -78,49 +74,37 @@ class LeftOut(TypedDict):
 
 
 class PartDetails(TypedDict):
-    """A part that was run. result: path of its result.json below the folder.   sha256: of that file.   audit: key.
-    claim: what it may say."""
+    """A part that was run."""
 
     method: str
-    result: str
-    sha256: str
-    audit: str
+    result: str  # path of its result.json below the folder
+    sha256: str  # of that file
+    audit: str  # key
     verdict: str
-    claim: str
+    claim: str  # what it may say
     p_value: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AutoDetails(Details):
-    """Of results of `Auto`.
-
-    Attributes:
-        families: Claim -> its tests, joined.
-        combination: How p-values were merged.
-        parts: In the order in which they were run.
-    """
-
-    families: Mapping[str, FamilyDetails]
-    combination: str
-    parts: Sequence[PartDetails | LeftOut] | None = None
+    families: Mapping[str, FamilyDetails]  # claim -> its tests, joined
+    combination: str  # how p-values were merged
+    parts: Sequence[PartDetails | LeftOut] | None = None  # in the order in which they were run
 
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """methods: names, or None: those that are advised.   given: name of a part -> its settings, as below `method.`.
-    heldout: what data.heldout is: same_draw, other_date or none.   follows: whether the target follows instructions.
-    max_models, max_tokens_read, max_requests: the budget, of all parts together, as `nonmember advise` reckons it; None
-    for no limit. Parts are run cheapest first, as far as it goes.   combination: how p-values of one claim are merged.
-    """
-
-    methods: Sequence[str] | None
-    given: Mapping[str, Mapping[str, Any]]
+    methods: Sequence[str] | None  # names, or None: those that are advised
+    given: Mapping[str, Mapping[str, Any]]  # name of a part -> its settings, as below `method.`
+    # What data.heldout is: same_draw, other_date or none.
     heldout: Annotated[str, OneOf(("same_draw", "other_date", "none"))]
-    follows: bool
+    follows: bool  # whether the target follows instructions
+    # max_models, max_tokens_read, max_requests: the budget, of all parts together, as `nonmember advise` reckons it;
+    # None for no limit. Parts are run cheapest first, as far as it goes.
     max_models: Annotated[int | None, Count(0)]
     max_tokens_read: Annotated[int | None, Count(0)]
     max_requests: Annotated[int | None, Count(0)]
-    combination: Combination
+    combination: Combination  # how p-values of one claim are merged
     alpha: float
     max_tokens: int
 

@@ -444,11 +444,9 @@ def check_clusters(method: str, corpora: Mapping[str, Corpus]) -> None:
 
 @dataclass(frozen=True)
 class SampledMethod(Method):
-    """A method whose test resamples documents, or takes them for independent draws.
+    """A method whose test resamples documents, or takes them for independent draws."""
 
-    sampling_unit: cluster, where documents of one are drawn together; document, as the papers have it.
-    """
-
+    # cluster: documents of one are drawn together; document: each by itself, as the papers have it.
     sampling_unit: Annotated[str, OneOf(("cluster", "document"))] = field(default="document", kw_only=True)
 
     def settings(self) -> dict[str, Any]:

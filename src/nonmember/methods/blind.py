@@ -25,19 +25,12 @@ Penalty = Annotated[float, Number("(0, inf)")]  # C of a logistic regression, in
 
 @dataclass(frozen=True, kw_only=True)
 class BlindDetails(Details):
-    """By kind of features: words, characters, years.
+    """By kind of features: words, characters, years."""
 
-    Attributes:
-        auc: Kind -> AUC of telling the sets apart.
-        intervals: Kind -> [low, high] of that AUC.
-        num_clusters: Of both sets, which are resampled as one.
-        num_heldout: Documents of the held-out set.
-    """
-
-    auc: Mapping[str, float]
-    intervals: Mapping[str, Sequence[float]]
-    num_clusters: int
-    num_heldout: int
+    auc: Mapping[str, float]  # kind -> AUC of telling the sets apart
+    intervals: Mapping[str, Sequence[float]]  # kind -> [low, high] of that AUC
+    num_clusters: int  # of both sets, which are resampled as one
+    num_heldout: int  # documents of the held-out set
 
 
 class TellsApart(Method):
@@ -67,12 +60,9 @@ class TellsApart(Method):
 
 @dataclass(frozen=True)
 class Blind(TellsApart):
-    """num_folds: of the cross-validation.   inverse_penalty: C of the logistic regressions.   num_resamples: of the
-    intervals."""
-
-    num_folds: Folds
-    inverse_penalty: Penalty
-    num_resamples: int
+    num_folds: Folds  # of the cross-validation
+    inverse_penalty: Penalty  # C of the logistic regressions
+    num_resamples: int  # of the intervals
     alpha: float
     max_tokens: int
 

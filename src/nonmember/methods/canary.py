@@ -56,36 +56,28 @@ NO_COMMITMENT = (
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryDetails(Details):
-    """Of results of `CanaryTest`, over canaries that could be scored.
+    """Of results of `CanaryTest`, over canaries that could be scored."""
 
-    Attributes:
-        ranks: Of each published variant among those of its canary; 1 is the highest score, ties count against it.
-        num_variants: Of each canary, the published one among them.
-        mean_difference: Of published less mean private scores, in units of the score.
-        shift: The same in standard deviations of a canary's private variants; what `nonmember plan pilot=canary` takes.
-        num_private: Private variants of all canaries.
-    """
-
+    # Of each published variant among those of its canary; 1 is the highest score, ties count against it.
     ranks: Sequence[int]
-    num_variants: Sequence[int]
-    mean_difference: float
+    num_variants: Sequence[int]  # of each canary, the published one among them
+    mean_difference: float  # of published less mean private scores, in units of the score
+    # The same in standard deviations of a canary's private variants; what `nonmember plan pilot=canary` takes.
     shift: float
-    num_private: int
+    num_private: int  # private variants of all canaries
 
 
 @dataclass(frozen=True)
 class CanaryTest(Method):
     """The statistic is the mean share of private variants that score lower than the published one: .5 where nothing was
-    read, 1 at most.
+    read, 1 at most."""
 
-    score: of one model.   compare: ranks within each canary, whose sum has an exact distribution; or differences of the
-    published variant and the mean of its private ones, against other draws of what was published.
-    num_permutations: such draws.   commitment: to the private file, as it was made public; recorded for who verifies.
-    """
-
-    score: Annotated[Score, require_score]
+    score: Annotated[Score, require_score]  # of one model
+    # Ranks within each canary, whose sum has an exact distribution; or differences of the published variant and the
+    # mean of its private ones, against other draws of what was published.
     compare: Compare
-    num_permutations: int
+    num_permutations: int  # such draws
+    # To the private file, as it was made public; recorded for who verifies.
     commitment: Annotated[str | None, as_sha256]
     alpha: float
     max_tokens: int

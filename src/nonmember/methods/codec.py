@@ -29,30 +29,18 @@ CLAIM = (
 
 @dataclass(frozen=True, kw_only=True)
 class CodecDetails(Details):
-    """Of results of `Codec`.
-
-    Attributes:
-        heldout: The share of held-out documents.
-        less_heldout: The statistic less this.
-        auc: Of suspect against held-out documents, by the share of their contexts.
-        num_heldout: Documents of the held-out text.
-    """
-
-    heldout: float
-    less_heldout: float
-    auc: float
-    num_heldout: int
+    heldout: float  # the share of held-out documents
+    less_heldout: float  # the statistic less this
+    auc: float  # of suspect against held-out documents, by the share of their contexts
+    num_heldout: int  # documents of the held-out text
 
 
 @dataclass(frozen=True)
 class Codec(Method):
     """The statistic is the mean over suspect documents of the share of contexts behind which the target finds a
-    document less likely than alone. Contexts are other documents of the same set; of held-out text, held-out text.
+    document less likely than alone. Contexts are other documents of the same set; of held-out text, held-out text."""
 
-    score: with its number of contexts.
-    """
-
-    score: Annotated[scores.Codec, require_score]
+    score: Annotated[scores.Codec, require_score]  # with its number of contexts
     alpha: float
     max_tokens: int
 

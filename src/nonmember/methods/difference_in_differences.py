@@ -54,34 +54,20 @@ CLAIMS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class GainDetails(Details):
-    """Of results of `DifferenceInDifferences`.
-
-    Attributes:
-        t: Welch's, with variances by clusters.
-        degrees_of_freedom: Of that t.
-        effect_size: Of the difference, in standard deviations of single documents.
-        mean: Group -> mean of the target's score less the reference's, in units of the score.
-        num_clusters: Group -> number of its clusters.
-        num_heldout: Documents of the held-out set.
-    """
-
-    t: float
-    degrees_of_freedom: float
-    effect_size: float
-    mean: Mapping[str, float]
-    num_clusters: Mapping[str, int]
-    num_heldout: int
+    t: float  # Welch's, with variances by clusters
+    degrees_of_freedom: float  # of that t
+    effect_size: float  # of the difference, in standard deviations of single documents
+    mean: Mapping[str, float]  # group -> mean of the target's score less the reference's, in units of the score
+    num_clusters: Mapping[str, int]  # group -> number of its clusters
+    num_heldout: int  # documents of the held-out set
 
 
 @dataclass(frozen=True)
 class DifferenceInDifferences(Method):
     """The statistic is the mean of score(target) - score(reference) over suspect documents less that over held-out
-    ones, in units of the score; p is of Welch's one-sided test with variances by clusters.
+    ones, in units of the score; p is of Welch's one-sided test with variances by clusters."""
 
-    score: any that target and reference can be asked for.
-    """
-
-    score: Annotated[Score, require_score]
+    score: Annotated[Score, require_score]  # any that target and reference can be asked for
     alpha: float
     max_tokens: int
 

@@ -107,61 +107,37 @@ class UnseenLoss(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class FsdDetails(Details):
-    """Of results of `Fsd`.
-
-    Attributes:
-        auroc: The statistic: AUC of the deviation of the first score.
-        tpr_at_5pct_fpr: TPR at FPR <= 5% of the same.
-        auroc_base: AUC of that score before tuning.
-        auroc_blind: The largest AUC from text alone.
-        scores: Name of a score -> how it and its deviation rank.
-        blind: Kind of features -> AUC from text alone.
-        texts: Set -> how its texts are.
-        length_auc: AUC from lengths alone.
-        num_members: Documents of the suspect set.
-        num_nonmembers: Documents of the held-out set.
-        num_unseen: Documents tuned on.
-        nll_of_unseen: Before and after tuning.
-        num_clusters: Of both sets, which are resampled as one.
-        num_validation: Documents on which thresholds are chosen.
-        num_leaked: Of each set.
-    """
-
-    auroc: float
-    tpr_at_5pct_fpr: float
-    auroc_base: float
-    auroc_blind: float
-    scores: Mapping[str, DeviationDetails]
-    blind: Mapping[str, Auc]
-    texts: Mapping[str, TextsDetails]
-    length_auc: float
-    num_members: int
-    num_nonmembers: int
-    num_unseen: int
-    nll_of_unseen: UnseenLoss
-    num_clusters: int
-    num_validation: int
-    num_leaked: Leaked
+    auroc: float  # the statistic: AUC of the deviation of the first score
+    tpr_at_5pct_fpr: float  # TPR at FPR <= 5% of the same
+    auroc_base: float  # AUC of that score before tuning
+    auroc_blind: float  # the largest AUC from text alone
+    scores: Mapping[str, DeviationDetails]  # name of a score -> how it and its deviation rank
+    blind: Mapping[str, Auc]  # kind of features -> AUC from text alone
+    texts: Mapping[str, TextsDetails]  # set -> how its texts are
+    length_auc: float  # AUC from lengths alone
+    num_members: int  # documents of the suspect set
+    num_nonmembers: int  # documents of the held-out set
+    num_unseen: int  # documents tuned on
+    nll_of_unseen: UnseenLoss  # before and after tuning
+    num_clusters: int  # of both sets, which are resampled as one
+    num_validation: int  # documents on which thresholds are chosen
+    num_leaked: Leaked  # of each set
 
 
 @dataclass(frozen=True)
 class Fsd(TellsApart):
-    """scores: each is reported under the target (base) and as its deviation; the first gives the statistic.
-
-    training: how the target is tuned on the unseen documents.   view: of all documents, those tuned on included;
-    original, or one of the edits of years.   num_resamples: of clusters of documents, for the intervals.
-    validation_share: of the clusters, on which the threshold of the honest accuracy is chosen.   num_folds,
-    inverse_penalty: of the blind baseline, which stands beside every AUC.   compat: documents under test may be among
-    those tuned on, or be parts of the same article, as in the paper's protocol; they are counted.
-    """
-
+    # Each is reported under the target (base) and as its deviation; the first gives the statistic.
     scores: Annotated[Sequence[Score], require_scores]
-    training: TrainingRecipe
-    view: View
-    num_resamples: int
+    training: TrainingRecipe  # how the target is tuned on the unseen documents
+    view: View  # of all documents, those tuned on included; original, or one of the edits of years
+    num_resamples: int  # of clusters of documents, for the intervals
+    # Of the clusters, on which the threshold of the honest accuracy is chosen.
     validation_share: Annotated[float, Number("(0, 1)")]
+    # num_folds, inverse_penalty: of the blind baseline, which stands beside every AUC
     num_folds: Folds
     inverse_penalty: Penalty
+    # Documents under test may be among those tuned on, or be parts of the same article, as in the paper's protocol;
+    # they are counted.
     compat: bool
     alpha: float
     max_tokens: int

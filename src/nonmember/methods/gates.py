@@ -78,20 +78,15 @@ def same_layout(suspect: Sequence[str], third: Sequence[str], bound: float, *, n
 
 @dataclass(frozen=True)
 class HealthBounds:
-    """Bounds on what training did to a distilled reference. Nats per token, means over documents.
+    """Bounds on what training did to a distilled reference. Nats per token, means over documents."""
 
-    min_ce_gain: by how much it must find the suspect set more likely than the reference does.
-    min_kl_gain: by how much it must have come closer to the target there; below 0: how much farther away it may be.
-    near_kl: as near the target as this none has to come closer: one that starts nearer may move away as far as this.
-    None: all must come closer.
-    max_kl_rise: how much farther from the target it may be on a third text.   max_nll_rise: how much less likely it may
-    find the third text.
-    """
-
-    min_ce_gain: float
+    min_ce_gain: float  # by how much it must find the suspect set more likely than the reference does
+    # By how much it must have come closer to the target there; below 0: how much farther away it may be.
     min_kl_gain: float
-    max_kl_rise: float
-    max_nll_rise: float
+    max_kl_rise: float  # how much farther from the target it may be on a third text
+    max_nll_rise: float  # how much less likely it may find the third text
+    # As near the target as this none has to come closer: one that starts nearer may move away as far as this. None: all
+    # must come closer.
     near_kl: float | None = field(default=None, kw_only=True)
 
     def of_training(self, role: str, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:

@@ -62,47 +62,31 @@ class KernelRange(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class KdsDetails(Details):
-    """Of results of `Kds`.
-
-    Attributes:
-        normalizer: Of the score.
-        gamma_before: Bandwidth of the kernel before tuning.
-        gamma_after: After tuning.
-        kernel_before: Range of its values before tuning.
-        kernel_after: After tuning.
-        baselines: Name of a score -> its mean over the set, in units of the score.
-        fsd: Name of a score -> its mean deviation by tuning.
-        order_t: Statistic of the order test.
-    """
-
-    normalizer: float
-    gamma_before: float
-    gamma_after: float
-    kernel_before: KernelRange
-    kernel_after: KernelRange
-    baselines: Mapping[str, float] | None = None
-    fsd: Mapping[str, float] | None = None
-    order_t: float | None = None
+    normalizer: float  # of the score
+    gamma_before: float  # bandwidth of the kernel before tuning
+    gamma_after: float  # after tuning
+    kernel_before: KernelRange  # range of its values before tuning
+    kernel_after: KernelRange  # after tuning
+    baselines: Mapping[str, float] | None = None  # name of a score -> its mean over the set, in units of the score
+    fsd: Mapping[str, float] | None = None  # name of a score -> its mean deviation by tuning
+    order_t: float | None = None  # statistic of the order test
 
 
 @dataclass(frozen=True)
 class Kds(Method):
-    """training: how the target is tuned, on the suspect documents themselves.   layer: of the embeddings, an entry of
-    the tuple of hidden states; -1 is the last.   bandwidth, gamma: as of `stats.kernel_divergence`.
-    baselines: scores whose means over the documents are reported too.   fsd: how the target is tuned on the documents
-    for the deviations of these; None: without deviations.   order_test: whose t over the documents, as they stand, is
-    reported too; None: without.
-    compat: the tuned model is not put into evaluation mode, so that the adapter drops out in the second pass, as in the
-    authors' program.
-    """
-
-    training: TrainingRecipe
+    training: TrainingRecipe  # how the target is tuned, on the suspect documents themselves
+    # Of the embeddings, an entry of the tuple of hidden states; -1 is the last.
     layer: Annotated[int, Count(-MOST_LAYERS, MOST_LAYERS, "-1 is the last hidden state.")]
+    # bandwidth, gamma: as of `stats.kernel_divergence`
     bandwidth: Bandwidth
     gamma: float | None
+    # Scores whose means over the documents are reported too.
     baselines: Annotated[Sequence[Score], partial(require_scores, may_be_empty=True)]
+    # How the target is tuned on the documents for the deviations of these; None: without deviations.
     fsd: TrainingRecipe | None
-    order_test: OrderTest | None
+    order_test: OrderTest | None  # whose t over the documents, as they stand, is reported too; None: without
+    # The tuned model is not put into evaluation mode, so that the adapter drops out in the second pass, as in the
+    # authors' program.
     compat: bool
     alpha: float
     max_tokens: int

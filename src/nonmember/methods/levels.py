@@ -37,34 +37,23 @@ CLAIM = (
 
 @dataclass(frozen=True, kw_only=True)
 class LevelDetails(Details):
-    """Means over documents by name of a score, in units of the score.
+    """Means over documents by name of a score, in units of the score."""
 
-    Attributes:
-        means: Under the target.
-        less_reference: Less those under the reference.
-        less_heldout: Less those of held-out text.
-        less_both: Less those under the reference, less the same of held-out text.
-        auc: Of suspect against held-out documents under the target.
-        num_heldout: Documents of the held-out text.
-    """
-
-    means: Mapping[str, float]
-    less_reference: Mapping[str, float]
-    less_heldout: Mapping[str, float] | None = None
-    less_both: Mapping[str, float] | None = None
-    auc: Mapping[str, float] | None = None
-    num_heldout: int | None = None
+    means: Mapping[str, float]  # under the target
+    less_reference: Mapping[str, float]  # less those under the reference
+    less_heldout: Mapping[str, float] | None = None  # less those of held-out text
+    less_both: Mapping[str, float] | None = None  # less those under the reference, less the same of held-out text
+    auc: Mapping[str, float] | None = None  # of suspect against held-out documents under the target
+    num_heldout: int | None = None  # documents of the held-out text
 
 
 @dataclass(frozen=True)
 class Levels(Method):
-    """scores: of which the means are told; that of the first is the statistic.   referenced: those among them that are
-    measured under the reference too.
+    """Held-out text is measured where it is given, and so is unseen text where a score puts it before each document."""
 
-    Held-out text is measured where it is given, and so is unseen text where a score puts it before each document.
-    """
-
+    # Of which the means are told; that of the first is the statistic.
     scores: Annotated[Sequence[Score], require_scores]
+    # Those among them that are measured under the reference too.
     referenced: Annotated[Sequence[Score], partial(require_scores, may_be_empty=True)]
     alpha: float
     max_tokens: int

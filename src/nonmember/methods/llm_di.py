@@ -54,46 +54,30 @@ CLAIMS: dict[Verdict, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceDetails(Details):
-    """Of results of `LlmDi`.
-
-    Attributes:
-        median_p_value: Over the splits.
-        p_values: Of each split.
-        curve: Number of documents -> median p-value.
-        weights: Name of a feature -> its weight; the larger, the more it speaks for the suspect set.
-        num_heldout: Documents of the held-out set.
-        num_undefined_splits: Splits without a p-value.
-    """
-
-    median_p_value: float
-    p_values: Sequence[float]
-    curve: Mapping[str, float]
-    weights: Mapping[str, float]
-    num_heldout: int
-    num_undefined_splits: int
+    median_p_value: float  # over the splits
+    p_values: Sequence[float]  # of each split
+    curve: Mapping[str, float]  # number of documents -> median p-value
+    weights: Mapping[str, float]  # name of a feature -> its weight; the larger, the more it speaks for the suspect set
+    num_heldout: int  # documents of the held-out set
+    num_undefined_splits: int  # splits without a p-value
 
 
 @dataclass(frozen=True)
 class LlmDi(SampledMethod):
-    """perturbations: further features from perturbed texts.   reference_features: against the audit's reference.
-
-    outliers: mean (the paper), clip (the program's default), zero or keep; tail_fraction of each feature, half on
-    each side.   fit_size: documents of each set to learn from, at most half of it.   num_splits, num_steps,
-    learning_rate: of the linear model.   equal_variances: Student's t, else Welch's.   trim_predictions: outlying
-    predictions are left out of the test.   compat: outliers per set and scales from the whole sets, as the program has
-    it; that lets the label leak into the features and rejects far too often.
-    """
-
-    perturbations: Sequence[str]
-    reference_features: bool
+    perturbations: Sequence[str]  # further features from perturbed texts
+    reference_features: bool  # against the audit's reference
+    # mean (the paper), clip (the program's default), zero or keep; tail_fraction of each feature, half on each side.
     outliers: OutlierMode
     tail_fraction: Annotated[float, Number("[0, 1)", "0.05 is 2.5% on each side.")]
-    fit_size: Annotated[int, Count(2)]
+    fit_size: Annotated[int, Count(2)]  # documents of each set to learn from, at most half of it
+    # num_splits, num_steps, learning_rate: of the linear model
     num_splits: Annotated[int, Count(1, MOST_SPLITS)]
     num_steps: Annotated[int, Count(1, MOST_STEPS)]
     learning_rate: Annotated[float, Number("(0, inf)", "The program's is 0.01.")]
-    equal_variances: bool
-    trim_predictions: bool
+    equal_variances: bool  # Student's t, else Welch's
+    trim_predictions: bool  # outlying predictions are left out of the test
+    # Outliers per set and scales from the whole sets, as the program has it; that lets the label leak into the features
+    # and rejects far too often.
     compat: bool
     alpha: float
     max_tokens: int

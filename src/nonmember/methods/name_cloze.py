@@ -75,12 +75,9 @@ CLAIMS: dict[Verdict, str] = {
 
 @dataclass(frozen=True)
 class ClozeProbe(Probe):
-    """with_title: the work is named in the question.   tagger: a spaCy pipeline that finds names; None: rules do.
-    max_new_tokens: of the answer."""
-
-    with_title: bool
-    tagger: str | None
-    max_new_tokens: int
+    with_title: bool  # the work is named in the question
+    tagger: str | None  # a spaCy pipeline that finds names; None: rules do
+    max_new_tokens: int  # of the answer
 
     name = "name_cloze"
 
@@ -197,41 +194,27 @@ class ClozeGroup(Unanswered):
 
 @dataclass(frozen=True, kw_only=True)
 class ClozeDetails(Details):
-    """Of results of `NameCloze`.
-
-    Attributes:
-        comparison: Of the works of both sets, where there is clean text.
-        mean_suspect: Mean share of right names over works, where there is none.
-        suspect: The suspect set.
-        heldout: The clean set.
-        controls: Who knows nothing of the works -> the same comparison.
-    """
-
+    # Of the works of both sets, where there is clean text.
     comparison: Comparison | None = field(metadata=INLINED, default=None)
-    mean_suspect: float | None = None
-    suspect: ClozeGroup
-    heldout: ClozeGroup | None = None
-    controls: Mapping[str, Comparison]
+    mean_suspect: float | None = None  # mean share of right names over works, where there is none
+    suspect: ClozeGroup  # the suspect set
+    heldout: ClozeGroup | None = None  # the clean set
+    controls: Mapping[str, Comparison]  # who knows nothing of the works -> the same comparison
 
 
 @dataclass(frozen=True)
 class NameCloze(TakesFew):
-    """with_title: the question names the work; documents whose word stands in its title are then left out.
-    tagger: a spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.corpora.names`).
-    masked_model: of the control that fills blanks; None: without it.   max_new_tokens: of an answer.
-    min_valid_share: of answers that are a word in tags or a single word, below which the target does not do as it is
-    told.   num_resamples: of units, for the intervals; the first `num_few` are the paper's.   max_tokens: none is cut.
-    """
-
-    with_title: bool
+    with_title: bool  # the question names the work; documents whose word stands in its title are then left out
+    # A spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.corpora.names`).
     tagger: str | None
-    masked_model: MaskedModel | None
-    max_new_tokens: Annotated[int, Count(1)]
+    masked_model: MaskedModel | None  # of the control that fills blanks; None: without it
+    max_new_tokens: Annotated[int, Count(1)]  # of an answer
+    # Of answers that are a word in tags or a single word, below which the target does not do as it is told.
     min_valid_share: Annotated[float, Number("[0, 1]")]
-    num_resamples: int
+    num_resamples: int  # of units, for the intervals; the first `num_few` are the paper's
     num_few: int
     alpha: float
-    max_tokens: int
+    max_tokens: int  # none is cut
 
     name = "name_cloze"
     statistic_name = "right names"

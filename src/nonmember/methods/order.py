@@ -63,44 +63,29 @@ class OrderOfModel(TypedDict):
 
 
 class OrderOfControl(OrderOfModel):
-    """p_value: of the reference."""
-
-    p_value: float
+    p_value: float  # of the reference
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderDetails(Details):
-    """Of results of `OrderTest`.
-
-    Attributes:
-        target: The test's numbers.
-        control: The same under the reference, which has not read the file.
-    """
-
-    target: OrderOfModel = field(metadata=INLINED)
-    control: OrderOfControl | None = None
+    target: OrderOfModel = field(metadata=INLINED)  # the test's numbers
+    control: OrderOfControl | None = None  # the same under the reference, which has not read the file
 
 
 @dataclass(frozen=True)
 class OrderTest(Method):
-    """The suspect set is an ordered file.
+    """The suspect set is an ordered file."""
 
-    num_shards: consecutive parts of it, which the t-test is over.   max_examples: so many from its beginning.
-    num_orders: random ones of each shard.   window: tokens read at once.   stride: from one window to the next, where a
-    shard is longer.   control: whether the audit's reference, which has not read the file, takes the same test;
-    it must not prefer the order.   compat: the deviation with N in place of N - 1, as in the authors' program.
-    max_tokens: as the window; no example is cut.
-    """
-
-    num_shards: Annotated[int, Count(2)]
-    max_examples: Annotated[int, Count(2)]
-    num_orders: Annotated[int, Count(1)]
-    window: Annotated[int, Count(2)]
-    stride: Annotated[int, Count(1)]
+    num_shards: Annotated[int, Count(2)]  # consecutive parts of it, which the t-test is over
+    max_examples: Annotated[int, Count(2)]  # so many from its beginning
+    num_orders: Annotated[int, Count(1)]  # random ones of each shard
+    window: Annotated[int, Count(2)]  # tokens read at once
+    stride: Annotated[int, Count(1)]  # from one window to the next, where a shard is longer
+    # Whether the audit's reference, which has not read the file, takes the same test; it must not prefer the order.
     control: bool
-    compat: bool
+    compat: bool  # the deviation with N in place of N - 1, as in the authors' program
     alpha: float
-    max_tokens: int
+    max_tokens: int  # as the window; no example is cut
 
     name = "order"
     statistic_name = "t"

@@ -122,46 +122,32 @@ CONTROL = (
 
 @dataclass(frozen=True, kw_only=True)
 class PacostDetails(Details):
-    """Confidence is the probability of Yes; normalised: of Yes among Yes and No.
+    """Confidence is the probability of Yes; normalised: of Yes among Yes and No."""
 
-    Attributes:
-        mean_difference: Of the confidences in texts and rephrasings.
-        mean_confidence_original: In the texts.
-        mean_confidence_rephrased: In the rephrasings.
-        median_answer_mass: Probability of Yes and No together.
-        num_not_listed: Answers that an endpoint which lists the likeliest tokens alone left out, taken for 0.
-        normalised_mean_difference: None where some answer has no probability at all.
-        normalised_statistic: t of the normalised ones.
-        normalised_p_value: Of that t.
-    """
-
-    mean_difference: float
-    mean_confidence_original: float
-    mean_confidence_rephrased: float
-    median_answer_mass: float
-    num_not_listed: int
-    normalised_mean_difference: float | None
-    normalised_statistic: float | None
-    normalised_p_value: float | None
+    mean_difference: float  # of the confidences in texts and rephrasings
+    mean_confidence_original: float  # in the texts
+    mean_confidence_rephrased: float  # in the rephrasings
+    median_answer_mass: float  # probability of Yes and No together
+    num_not_listed: int  # answers that an endpoint which lists the likeliest tokens alone left out, taken for 0
+    normalised_mean_difference: float | None  # None where some answer has no probability at all
+    normalised_statistic: float | None  # t of the normalised ones
+    normalised_p_value: float | None  # of that t
 
 
 @dataclass(frozen=True)
 class Pacost(SampledMethod):
-    """rephraser: the model that rephrases, one that follows instructions.   rephrasings: texts with the documents' ids
-    to be used in its place.   temperature, max_new_tokens: of its writing.   min_length_ratio, max_length_ratio: of a
-    usable rephrasing to its original, in characters.   min_answer_mass: median of P(Yes) + P(No) below which the target
-    is not answering.   max_tokens: of a text, when it is rephrased and when it is judged.
-    """
-
-    rephraser: ModelSpec | None
-    rephrasings: CorpusSpec | None
+    rephraser: ModelSpec | None  # the model that rephrases, one that follows instructions
+    rephrasings: CorpusSpec | None  # texts with the documents' ids to be used in its place
+    # temperature, max_new_tokens: of its writing
     temperature: Annotated[float, Number(TEMPERATURES)]
     max_new_tokens: Annotated[int, Count(1)]
+    # min_length_ratio, max_length_ratio: of a usable rephrasing to its original, in characters
     min_length_ratio: Annotated[float, Number("[0, 1]")]
     max_length_ratio: Annotated[float, Number("[1, inf)")]
+    # Median of P(Yes) + P(No) below which the target is not answering.
     min_answer_mass: Annotated[float, Number("[0, 1)")]
     alpha: float
-    max_tokens: int
+    max_tokens: int  # of a text, when it is rephrased and when it is judged
 
     name = "pacost"
     statistic_name = "t"

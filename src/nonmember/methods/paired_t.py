@@ -32,13 +32,7 @@ from nonmember.training.recipes import Distillation, require_distillation
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDetails(Details):
-    """Of results of `PairedT`.
-
-    Attributes:
-        mean_difference: Of the scores under target and distilled reference, in units of the score.
-    """
-
-    mean_difference: float
+    mean_difference: float  # of the scores under target and distilled reference, in units of the score
 
 
 @dataclass(frozen=True)

@@ -83,16 +83,12 @@ def token_sort_ratio(text: str, other: str) -> int:
 
 @dataclass(frozen=True)
 class CompletionProbe(Probe):
-    """k: tokens of the prefix and of the suffix.   threshold: a match is more similar than that.   max_new_tokens: of
-    the model's own tokens.   tokens_of: whose tokens are counted; None: words.   prompt: how the prefix is shown.
-    spans: these tokens, once at hand."""
-
-    k: int
-    threshold: int
-    max_new_tokens: int
-    tokens_of: ModelSpec | None
-    prompt: PromptForm
-    spans: Spans = field(default=words, compare=False)
+    k: int  # tokens of the prefix and of the suffix
+    threshold: int  # a match is more similar than that
+    max_new_tokens: int  # of the model's own tokens
+    tokens_of: ModelSpec | None  # whose tokens are counted; None: words
+    prompt: PromptForm  # how the prefix is shown
+    spans: Spans = field(default=words, compare=False)  # these tokens, once at hand
 
     name = "prefix_completion"
 
@@ -146,63 +142,49 @@ class CompletionProbe(Probe):
 
 
 class CompletedGroup(Unanswered):
-    """Of one set. upper_bound: exact one-sided bound of `share_matched`.   mean_share_of_units: of the works' shares of
-    matches.   matched_above: similarity (percent) -> matches above it.   mean_similarity, largest_similarity: percent.
-    num_too_short: documents left out."""
+    """Of one set."""
 
     num_documents: int
     num_matched: int
     share_matched: float | None
-    upper_bound: float | None
+    upper_bound: float | None  # exact one-sided bound of `share_matched`
     num_units: int
     num_units_with_a_match: int
-    mean_share_of_units: float
-    matched_above: Mapping[str, int]
+    mean_share_of_units: float  # of the works' shares of matches
+    matched_above: Mapping[str, int]  # similarity (percent) -> matches above it
+    # mean_similarity, largest_similarity: percent
     mean_similarity: float | None
     largest_similarity: float | None
-    num_too_short: int
+    num_too_short: int  # documents left out
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompletionDetails(Details):
-    """Of results of `PrefixCompletion`.
-
-    Attributes:
-        mean_suspect: Mean share of matches over works of the suspect set.
-        mean_heldout: The same of the clean set.
-        suspect: The suspect set.
-        heldout: The clean set.
-        fisher_p_value_of_passages: As if passages of one book were independent: told, never decided by.
-    """
-
-    mean_suspect: float
-    mean_heldout: float | None = None
-    suspect: CompletedGroup
-    heldout: CompletedGroup | None = None
+    mean_suspect: float  # mean share of matches over works of the suspect set
+    mean_heldout: float | None = None  # the same of the clean set
+    suspect: CompletedGroup  # the suspect set
+    heldout: CompletedGroup | None = None  # the clean set
+    # As if passages of one book were independent: told, never decided by.
     fisher_p_value_of_passages: float | None = None
 
 
 @dataclass(frozen=True)
 class PrefixCompletion(Method):
-    """k: tokens of the prefix and of the suffix; shorter documents are left out.   threshold: similarity above which a
-    completion is a match (`token_sort_ratio`).   thresholds: others that the details tell the numbers of.
-
-    tokenizer: a model by name in whose tokens k is counted. None: the target's own where its weights are at hand, else
-    words, as white space separates them.   new_tokens: how many new tokens are asked for, per token of k, where the
-    tokens are not the target's own; the completion is then cut to k.   prompt: the paper's instruction, which a model
-    without a chat template does not get, or the bare prefix.   num_permutations: of units between the two sets.
-    max_tokens: none is cut.
-    """
-
-    k: Annotated[int, Count(1)]
-    threshold: Annotated[int, Count(0, 99)]
+    k: Annotated[int, Count(1)]  # tokens of the prefix and of the suffix; shorter documents are left out
+    threshold: Annotated[int, Count(0, 99)]  # similarity above which a completion is a match (`token_sort_ratio`)
+    # Others that the details tell the numbers of.
     thresholds: Annotated[Sequence[int], Distinct("similarities", Count(0, 99), may_be_empty=True)]
+    # A model by name in whose tokens k is counted. None: the target's own where its weights are at hand, else words, as
+    # white space separates them.
     tokenizer: ModelSpec | None
+    # How many new tokens are asked for, per token of k, where the tokens are not the target's own; the completion is
+    # then cut to k.
     new_tokens: Annotated[float, Number("[1, 100]", "It is a number of new tokens per token of k.")]
+    # The paper's instruction, which a model without a chat template does not get, or the bare prefix.
     prompt: PromptForm
-    num_permutations: int
+    num_permutations: int  # of units between the two sets
     alpha: float
-    max_tokens: int
+    max_tokens: int  # none is cut
 
     name = "prefix_completion"
     statistic_name = "share matched"

@@ -108,19 +108,15 @@ def rouge_1_recall(written: Sequence[str], true: Sequence[str]) -> float:
 
 @dataclass(frozen=True)
 class SampledProbe(Probe):
-    """most_words: of a document that are used; the first half of them is shown.   least_words: of a document.
-    num_samples: continuations.   prompt: how the first half is shown.   ngram: words of an n-gram, at least.   seed: of
-    the first sample."""
-
-    most_words: int
-    least_words: int
-    num_samples: int
-    prompt: PromptForm
+    most_words: int  # of a document that are used; the first half of them is shown
+    least_words: int  # of a document
+    num_samples: int  # continuations
+    prompt: PromptForm  # how the first half is shown
     temperature: float
     max_new_tokens: int
     similarity: Similarity
-    ngram: int
-    seed: int
+    ngram: int  # words of an n-gram, at least
+    seed: int  # of the first sample
 
     name = "sampled_completion"
 
@@ -204,45 +200,31 @@ class SampledGroup(Unanswered):
 
 @dataclass(frozen=True, kw_only=True)
 class SampledDetails(Details):
-    """Of results of `SampledCompletion`.
-
-    Attributes:
-        mean_heldout: Mean over works of held-out text, as the statistic is of the suspect set.
-        similarities: Each way of comparing; one of them decides.
-        suspect: The suspect set.
-        heldout: Held-out text.
-    """
-
-    mean_heldout: float
-    similarities: Mapping[str, Compared]
-    suspect: SampledGroup
-    heldout: SampledGroup
+    mean_heldout: float  # mean over works of held-out text, as the statistic is of the suspect set
+    similarities: Mapping[str, Compared]  # each way of comparing; one of them decides
+    suspect: SampledGroup  # the suspect set
+    heldout: SampledGroup  # held-out text
 
 
 @dataclass(frozen=True)
 class SampledCompletion(Method):
-    """The statistic is the mean similarity of suspect works; p compares it with held-out ones by permutation of works.
+    """The statistic is the mean similarity of suspect works; p compares it with held-out ones, permuting works."""
 
-    similarity: coverage, the share of the true ending's words in n-grams that the sample which covers most has too;
-    longest, the longest run of any sample; samia, the mean share of its words that samples have (ROUGE-1 recall).
-    prompt: the first half alone, or behind the instruction of prefix completion where the target has a chat template.
-    most_words: of a document that are used, the first half of which is shown.   least_words: shorter documents are left
-    out.   ngram: words of an n-gram, at least.   max_new_tokens: of each sample, which is cut to as many words as the
-    ending has.   seed: of the draws.   num_permutations: of works between the two sets.   max_tokens: none is cut.
-    """
-
+    # coverage, the share of the true ending's words in n-grams that the sample which covers most has too; longest, the
+    # longest run of any sample; samia, the mean share of its words that samples have (ROUGE-1 recall).
     similarity: Similarity
     num_samples: Annotated[int, Count(1, 1000)]
+    # The first half alone, or behind the instruction of prefix completion where the target has a chat template.
     prompt: PromptForm
     temperature: Annotated[float, Number("(0, 10)", "At 0 all samples would be alike.")]
-    most_words: Annotated[int, Count(4)]
-    least_words: Annotated[int, Count(4)]
-    ngram: Annotated[int, Count(1)]
-    max_new_tokens: Annotated[int, Count(1)]
-    seed: Annotated[int, Count(0)]
-    num_permutations: int
+    most_words: Annotated[int, Count(4)]  # of a document that are used, the first half of which is shown
+    least_words: Annotated[int, Count(4)]  # shorter documents are left out
+    ngram: Annotated[int, Count(1)]  # words of an n-gram, at least
+    max_new_tokens: Annotated[int, Count(1)]  # of each sample, which is cut to as many words as the ending has
+    seed: Annotated[int, Count(0)]  # of the draws
+    num_permutations: int  # of works between the two sets
     alpha: float
-    max_tokens: int
+    max_tokens: int  # none is cut
 
     name = "sampled_completion"
     statistic_name = "mean similarity"

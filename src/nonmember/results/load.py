@@ -21,14 +21,12 @@ ANCHOR_LENGTH = 10
 
 @dataclass(frozen=True)
 class Run:
-    """One result and the file it is from. path: from the folder above the results folder, never an absolute one.
-    folder: where the file lies, for those who read what lies beside it; never shown.
-    """
+    """One result and the file it is from."""
 
     result: AuditResult
-    path: str
+    path: str  # from the folder above the results folder, never an absolute one
     sha256: str
-    folder: Path | None = None
+    folder: Path | None = None  # where the file lies, for those who read what lies beside it; never shown
 
     @property
     def question(self) -> AuditQuestion:

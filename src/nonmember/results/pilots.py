@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,19 +25,13 @@ from nonmember.stats.planning import Costs, Pilot, PilotAudit, PilotSpread, pilo
 
 @dataclass(frozen=True)
 class Known:
-    """pilots: what might be excluded -> its pilot, lighter readings first.   excluded: what is to be.   num_readings:
-    planted ones with exposures.   gaps: set -> how far untouched models lie above those that read what is excluded.
-    spread: standard deviation of controls of one reading, None where it was not measured.   seconds: None where nothing
-    tells.   notes: where it is from, and how much it may be relied on.
-    """
-
-    pilots: Mapping[str, Pilot]
-    excluded: str
-    num_readings: int
-    gaps: Mapping[str, float]
-    spread: float | None
-    seconds: Costs | None
-    notes: tuple[str, ...]
+    pilots: Mapping[str, Pilot]  # what might be excluded -> its pilot, lighter readings first
+    excluded: str  # what is to be
+    num_readings: int  # planted ones with exposures
+    gaps: Mapping[str, float]  # set -> how far untouched models lie above those that read what is excluded
+    spread: float | None  # standard deviation of controls of one reading, None where it was not measured
+    seconds: Costs | None  # None where nothing tells
+    notes: tuple[str, ...]  # where it is from, and how much it may be relied on
 
 
 class Source(Protocol):
@@ -46,20 +40,19 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class FromNumbers:
-    """standard_error: of one model's Delta over `num_documents` documents.   num_readings: to be planted with
-    exposures.   deviation, deviation_df: as of `methods.controls.PlantedControls`.   The others: see
-    `stats.planning.Pilot`."""
+    """What is not told here is as of `stats.planning.Pilot`."""
 
     delta_untouched: float
     delta_controls: float
     tau: float
     sigma: float
-    standard_error: float
+    standard_error: float  # of one model's Delta over `num_documents` documents
     num_documents: int
     shared: float
     interaction: float
-    num_readings: int
+    num_readings: int  # to be planted with exposures
     exclude: str
+    # deviation, deviation_df: as of `methods.controls.PlantedControls`.
     deviation: float = 0.0
     deviation_df: float | None = None
 
@@ -81,14 +74,10 @@ class FromNumbers:
 
 @dataclass(frozen=True)
 class FromAudits:
-    """folders: every result of calibrated clearance below them; all of one reference, recipe and set of readings.
-    exclude: label of the lightest reading to be excluded (4x, 8x50%); None: what the audits exclude.
-    shared: see `stats.planning.Pilot`; None: measured on the scores beside the results.
-    """
-
+    # Every result of calibrated clearance below them; all of one reference, recipe and set of readings.
     folders: Sequence[str]
-    exclude: str | None
-    shared: float | None
+    exclude: str | None  # label of the lightest reading to be excluded (4x, 8x50%); None: what the audits exclude
+    shared: float | None  # see `stats.planning.Pilot`; None: measured on the scores beside the results
 
     def known(self, store: Path) -> Known:
         runs = [
@@ -132,21 +121,26 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
             f"There is no result of calibrated clearance below {where}. Run `nonmember audit method=clearance` on a "
             "few documents first, name its folder (pilot.folders=[FOLDER]), or plan from numbers (pilot=numbers)."
         )
-    settings = {
-        "references": {str(run.question.reference) for run in runs},
-        "worlds": {run.question.world for run in runs},
-        "scores": {run.question.score for run in runs},
-        "rank metrics": {str(run.question.settings.get("rank_metric")) for run in runs},
-        "lengths of text": {str(run.question.settings.get("max_tokens")) for run in runs},
-        "distillations": {json.dumps(run.question.settings.get("distillation"), sort_keys=True) for run in runs},
-        "planted readings": {", ".join(planted(run.result)) for run in runs},
-        "deviations from the controls": {str(_extra(run.result)) for run in runs},
+    of_runs: dict[str, Callable[[Run], object]] = {
+        "different references": lambda run: run.question.reference,
+        "different worlds": lambda run: run.question.world,
+        "different scores": lambda run: run.question.score,
+        "different rank metrics": lambda run: run.question.settings.get("rank_metric"),
+        "different lengths of text": lambda run: run.question.settings.get("max_tokens"),
+        "different distillations": lambda run: run.question.settings.get("distillation"),
+        "different planted readings": lambda run: list(planted(run.result)),
+        "different deviations from the controls": lambda run: _extra(run.result),
     }
-    for what, values in settings.items():
-        if len(values) > 1:
+    require_alike(runs, where, of_runs)
+
+
+def require_alike(runs: Sequence[Run], where: str, of_runs: Mapping[str, Callable[[Run], object]]) -> None:
+    """of_runs: what would be wrong -> what must be the same of all runs."""
+    for what, of in of_runs.items():
+        if any(of(run) != of(runs[0]) for run in runs):
             raise ValueError(
-                f"The audits below {where} have different {what}, and no one pilot is made of them. Name the folder of "
-                "one group: pilot.folders=[FOLDER]."
+                f"The audits below {where} have {what}, and no one pilot is made of them. Name the folder of one "
+                "group: pilot.folders=[FOLDER]."
             )
 
 

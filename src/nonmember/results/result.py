@@ -28,55 +28,43 @@ PARTS = "parts"  # the folder of the parts' own folders, beside a result that jo
 
 @dataclass(frozen=True)
 class AuditedModel:
-    """What the recipe of a model tells.
+    """What the recipe of a model tells."""
 
-    exposure: to the suspect set; None where unknown, or where documents of the set were read differently often.
-    root: label of the model that all its training started from; its own label where it was not trained further.
-    control: whether the method made it, to read the suspect set so and no more.   distilled: roles of the references
-    that were distilled from it on the documents on which they are scored.   related: exposure to text related to the
-    suspect set, where the method names such text; None as for `exposure`.
-    """
-
+    # To the suspect set; None where unknown, or where documents of the set were read differently often.
     exposure: Exposure | None
+    # Label of the model that all its training started from; its own label where it was not trained further.
     root: str | None
-    control: bool = False
+    control: bool = False  # whether the method made it, to read the suspect set so and no more
+    # Roles of the references that were distilled from it on the documents on which they are scored.
     distilled: tuple[str, ...] = ()
+    # Exposure to text related to the suspect set, where the method names such text; None as for `exposure`.
     related: Exposure | None = None
 
 
 @dataclass(frozen=True)
 class AuditQuestion:
-    """Was `corpus` used to train `target`?
+    """Was `corpus` used to train `target`?"""
 
-    method: its name.   settings: all of its settings.   score: what it scores documents by; empty where it uses none or
-    several.   claim: what a significant result speaks for, non_membership or membership; None where the method has no
-    test.   null_hypothesis: which its p-value is of; empty where it has none.   alpha: level of the test; intervals are
-    at 1 - alpha.
-
-    target, reference, corpus, heldout: labels, None where the method uses no such thing.   models: what is known of the
-    models, by role.   truth: member, non_member or None where unknown.   seed: of all random draws.
-
-    world: where the text comes from (micro, pile, pythia; own for the user's).   sweep, cell: the group of audits it
-    belongs to and what differs in it.   data: the plain values of the data config (domain, half ...).
-    """
-
-    method: str
-    settings: Mapping[str, Any]
-    score: str
+    method: str  # its name
+    settings: Mapping[str, Any]  # all of its settings
+    score: str  # what it scores documents by; empty where it uses none or several
+    # What a significant result speaks for, non_membership or membership; None where the method has no test.
     claim: str | None
-    null_hypothesis: str
-    alpha: float
+    null_hypothesis: str  # which its p-value is of; empty where it has none
+    alpha: float  # level of the test; intervals are at 1 - alpha
+    # target, reference, corpus, heldout: labels, None where the method uses no such thing
     target: str | None
     reference: str | None
     corpus: str
     heldout: str | None
-    models: Mapping[str, AuditedModel]
-    truth: str | None
-    seed: int
-    world: str
+    models: Mapping[str, AuditedModel]  # what is known of the models, by role
+    truth: str | None  # member, non_member or None where unknown
+    seed: int  # of all random draws
+    world: str  # where the text comes from (micro, pile, pythia; own for the user's)
+    # sweep, cell: the group of audits it belongs to and what differs in it
     sweep: str
     cell: str
-    data: Mapping[str, str | float | bool | None]
+    data: Mapping[str, str | float | bool | None]  # the plain values of the data config (domain, half ...)
 
     @property
     def subject(self) -> str:
@@ -96,25 +84,19 @@ class AuditQuestion:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was computed. Undefined numbers are None.
+    """What was computed. Undefined numbers are None."""
 
-    name: of the statistic (Delta, rho, AUC ...).   value: the statistic.   bounds: least and greatest value that it can
-    have; None where it has none.   p_value: of the question's null hypothesis.   ci_low, ci_high: ends of its interval.
-    num_documents: of the suspect set, all scored.   num_tokens: scored tokens of these under the first model observed
-    on them.   details: the method's further numbers, by name.   picture: how the page of the audit draws them
-    (`methods.base.Picture`).
-    """
-
-    name: str
-    value: float | None
-    bounds: tuple[float, float] | None
-    p_value: float | None
+    name: str  # of the statistic (Delta, rho, AUC ...)
+    value: float | None  # the statistic
+    bounds: tuple[float, float] | None  # least and greatest value that it can have; None where it has none
+    p_value: float | None  # of the question's null hypothesis
+    # ci_low, ci_high: ends of its interval
     ci_low: float | None
     ci_high: float | None
-    num_documents: int
-    num_tokens: int | None
-    details: Mapping[str, Any]
-    picture: str
+    num_documents: int  # of the suspect set, all scored
+    num_tokens: int | None  # scored tokens of these under the first model observed on them
+    details: Mapping[str, Any]  # the method's further numbers, by name
+    picture: str  # how the page of the audit draws them (`methods.base.Picture`)
 
     @property
     def is_signed(self) -> bool:
@@ -124,39 +106,31 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Verdict:
-    """decision: evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid.
-    allowed_claim: what may be said, in words.   warnings: what stands in its way, or qualifies it."""
-
-    decision: str
-    allowed_claim: str
-    warnings: tuple[str, ...]
+    decision: str  # evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid
+    allowed_claim: str  # what may be said, in words
+    warnings: tuple[str, ...]  # what stands in its way, or qualifies it
 
 
 @dataclass(frozen=True)
 class Health:
-    """Whether models and scores can be relied on.
+    """Whether models and scores can be relied on."""
 
-    training: cross-entropy (ce) and divergence from the target (kl) of the distilled reference on the suspect set, in
-    nats per token, before and after its training.   capability: role -> negative log-likelihood (nll, nats per token)
-    and num_parameters, as far as known.   counters: group of documents -> measurement -> what its score guarded
-    against (sigma_below_eps: tokens; saturated_share: of the tokens) -> how much of it there was.
-    """
-
+    # Cross-entropy (ce) and divergence from the target (kl) of the distilled reference on the suspect set, in nats per
+    # token, before and after its training.
     training: Mapping[str, float]
+    # Role -> negative log-likelihood (nll, nats per token) and num_parameters, as far as known.
     capability: Mapping[str, Mapping[str, float]]
+    # Group of documents -> measurement -> what its score guarded against (sigma_below_eps: tokens; saturated_share: of
+    # the tokens) -> how much of it there was.
     counters: Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 @dataclass(frozen=True)
 class Exclusions:
-    """What was left out.
+    """What was left out."""
 
-    documents: group -> document id -> why it has no score.   dropped: reason -> number of documents that the making of
-    the suspect corpus left out before.
-    """
-
-    documents: Mapping[str, Mapping[str, str]]
-    dropped: Mapping[str, int]
+    documents: Mapping[str, Mapping[str, str]]  # group -> document id -> why it has no score
+    dropped: Mapping[str, int]  # reason -> number of documents that the making of the suspect corpus left out before
 
     @property
     def num_documents(self) -> int:
@@ -166,45 +140,38 @@ class Exclusions:
 
 @dataclass(frozen=True)
 class Provenance:
-    """keys: what the store calls the artifacts used, by role and group; `audit` stands for all of it.   versions: of
-    the software.   made: what this run had to make and what it found, counted.   seconds: its wall time.   commit:
-    of this project; None where it is not known.   sources: role -> where the first weights of its model were read: a
-    name with the commit on the hub, or with a hash of the files.   tokens: role -> what its tokenizer puts before each
-    text (bos) and behind each that is not cut (eos); None: nothing."""
-
-    keys: Mapping[str, str]
-    versions: Mapping[str, str]
-    made: Mapping[str, int]
-    seconds: float
-    commit: str | None = None
+    keys: Mapping[str, str]  # what the store calls the artifacts used, by role and group; `audit` stands for all of it
+    versions: Mapping[str, str]  # of the software
+    made: Mapping[str, int]  # what this run had to make and what it found, counted
+    seconds: float  # its wall time
+    commit: str | None = None  # of this project; None where it is not known
+    # Role -> where the first weights of its model were read: a name with the commit on the hub, or with a hash of the
+    # files.
     sources: Mapping[str, str] = field(default_factory=dict)
+    # Role -> what its tokenizer puts before each text (bos) and behind each that is not cut (eos); None: nothing.
     tokens: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class FoundDocuments:
-    """num_documents: of a group.   num_whole, num_partly, num_absent: of them all, some or none of whose sequences of
-    words the corpus holds; of the others nothing was looked up.   mean_share: of the sequences those that were found,
-    mean over documents; None where nothing was looked up."""
-
-    num_documents: int
+    num_documents: int  # of a group
+    # num_whole, num_partly, num_absent: of them all, some or none of whose sequences of words the corpus holds; of the
+    # others nothing was looked up
     num_whole: int
     num_partly: int
     num_absent: int
+    # Of the sequences those that were found, mean over documents; None where nothing was looked up.
     mean_share: float | None
 
 
 @dataclass(frozen=True)
 class LookedUp:
-    """An exact look-up of the documents, of which the verdict knows nothing.
+    """An exact look-up of the documents, of which the verdict knows nothing."""
 
-    source: the corpus.   key: what determines the answers.   ngram: words of a sequence.   groups: by group.
-    """
-
-    source: str
-    key: Mapping[str, Any]
-    ngram: int
-    groups: Mapping[str, FoundDocuments]
+    source: str  # the corpus
+    key: Mapping[str, Any]  # what determines the answers
+    ngram: int  # words of a sequence
+    groups: Mapping[str, FoundDocuments]  # by group
 
     def in_words(self) -> str:
         """A sentence for each group."""
@@ -301,17 +268,13 @@ def _as_json(values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """An audit without a result.
+    """An audit without a result."""
 
-    cell: the name of its folder.   kind: the class of the error.   subject: as `AuditQuestion.subject`, as far as
-    known.   given: for this cell of a sweep and not for all of them, as on the command line.
-    """
-
-    cell: str
+    cell: str  # the name of its folder
     error: str
-    kind: str
-    subject: str = ""
-    given: tuple[str, ...] = ()
+    kind: str  # the class of the error
+    subject: str = ""  # as `AuditQuestion.subject`, as far as known
+    given: tuple[str, ...] = ()  # for this cell of a sweep and not for all of them, as on the command line
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -60,7 +60,7 @@ WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a nu
 
 def _object(kind: Any, value: object, name: str) -> Any:
     given, fields = _mapping(value, name), _fields(kind)
-    if missing := sorted(_required(kind) - given.keys()):
+    if missing := sorted(required_fields(kind) - given.keys()):
         raise ValueError(f"{name} lacks {missing[0]}")
     if strange := sorted(given.keys() - fields.keys()):
         raise ValueError(f"{name} has {strange[0][:80]!r}, which this version does not know")
@@ -74,17 +74,15 @@ def _parts(kind: Any) -> tuple[bool, Any, tuple[Any, ...]]:
 
 
 @cache
-def _required(kind: Any) -> frozenset[str]:
-    return frozenset(item.name for item in dataclasses.fields(kind) if not _has_default(item))
+def required_fields(kind: Any) -> frozenset[str]:
+    """Names of those of a dataclass that have no default."""
+    missing = dataclasses.MISSING
+    return frozenset(item.name for item in dataclasses.fields(kind) if item.default is item.default_factory is missing)
 
 
 @cache
 def _fields(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
-
-
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 def _mapping(value: object, name: str) -> Mapping[str, Any]:

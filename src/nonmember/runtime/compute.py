@@ -82,35 +82,28 @@ def _say_who_is_awaited(number: int) -> None:
 
 @dataclass(frozen=True)
 class Compute(Checked):
-    """The `trainer=` group.
-
-    make_trainer: `lightning_trainer` with the devices and strategy of the config; the rest is added here.
-    micro_batch_size: sequences per forward pass in training, over all devices.
-    max_batch_tokens: most tokens of a batch in observing, padding included; on a CPU no more than fit its cache.
-    logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
-    block_mib: the same in observing; best when it fits the processor's cache.
-    cache_mib: bound on the keys and values of texts that a model writes side by side.
-    checkpoint_seconds: training saves a point to resume from this often, or less often where that takes long.
-    num_workers: processes that read and encode streamed text while the model trains; 0: it is done in between.
-    measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
-        training. Two passes over the documents by the student and, where its features of them fit 256 MiB, one by the
-        teacher; clearance measures both anyway.
-    callbacks: of Lightning, by name, for every training. They watch: what they would change in a model its key does not
-        say.
-    """
+    """The `trainer=` group."""
 
     fields_called = "trainer.{field}"
+    # `lightning_trainer` with the devices and strategy of the config; the rest is added here.
     make_trainer: Callable[..., Any]  # lightning.Trainer
     precision: str
-    micro_batch_size: Annotated[int, Count(1)]
+    micro_batch_size: Annotated[int, Count(1)]  # sequences per forward pass in training, over all devices
+    # Most tokens of a batch in observing, padding included; on a CPU no more than fit its cache.
     max_batch_tokens: Annotated[int, Count(1)]
-    logits_budget_mib: Annotated[int, Count(1)]
-    block_mib: Annotated[int, Count(1)]
+    logits_budget_mib: Annotated[int, Count(1)]  # bound on the largest [tokens, vocabulary] table in training
+    block_mib: Annotated[int, Count(1)]  # the same in observing; best when it fits the processor's cache
+    # Training saves a point to resume from this often, or less often where that takes long.
     checkpoint_seconds: Annotated[float, Number("[0, inf)")]
     gradient_checkpointing: bool
+    # Whether cross-entropy and divergence of a distilled reference are measured before and after its training. Two
+    # passes over the documents by the student and, where its features of them fit 256 MiB, one by the teacher;
+    # clearance measures both anyway.
     measure_health: bool = True
+    # Processes that read and encode streamed text while the model trains; 0: it is done in between.
     num_workers: Annotated[int, Count(0, MOST_WORKERS)] = 0
-    cache_mib: Annotated[int, Count(1)] = 256
+    cache_mib: Annotated[int, Count(1)] = 256  # bound on the keys and values of texts that a model writes side by side
+    # Of Lightning, by name, for every training. They watch: what they would change in a model its key does not say.
     callbacks: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:

@@ -53,18 +53,15 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass
 class _State:
-    """received, since: the first signal and when it came.   postponing: depth of `postponed`.   in_worker: this is a
-    launcher's worker.   busy: it runs a cell.   ends_process: a second signal ends the process.   previous: the
-    handlers that ours replaced.   requeue: submitit's handler, in one of its jobs."""
-
+    # received, since: the first signal and when it came
     received: int | None = None
     since: float = 0.0
-    postponing: int = 0
-    in_worker: bool = False
-    busy: bool = True
-    ends_process: bool = True
-    previous: dict[int, Any] = field(default_factory=dict)
-    requeue: Any = None
+    postponing: int = 0  # depth of `postponed`
+    in_worker: bool = False  # this is a launcher's worker
+    busy: bool = True  # it runs a cell
+    ends_process: bool = True  # a second signal ends the process
+    previous: dict[int, Any] = field(default_factory=dict)  # the handlers that ours replaced
+    requeue: Any = None  # submitit's handler, in one of its jobs
 
 
 _state = _State()

@@ -6,10 +6,14 @@ import contextlib
 import logging
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nonmember.checks import hidden
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_OF_FILES = 150
 # Control characters, what reverses the direction of text, line ends that only some know, and half characters.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -24,6 +28,19 @@ def for_rich(text: object) -> str:
     from rich.markup import escape
 
     return escape(visible(text))
+
+
+def console_of(width: int = WIDTH_OF_FILES, like: Console | None = None) -> Console:
+    """The terminal, or one like that given; of a file, which has no width of its own, with this one."""
+    from rich.console import Console
+
+    console = like or Console()
+    return console if console.is_terminal else Console(file=console.file, width=width)
+
+
+def say(console: Console, text: object) -> None:
+    """Print a sentence as it is, which the terminal breaks where it must."""
+    console.print(for_rich(text), soft_wrap=True, highlight=False)
 
 
 def _escaped(character: str) -> str:

@@ -42,7 +42,7 @@ def numbered(labels: Iterable[Hashable]) -> IntArray:
 
 def numbered_clusters(clusters: Sequence[Hashable], num_documents: int, group: str = "") -> IntArray:
     """[N] clusters as numbers; `ValueError` unless there is one for each document and two different ones."""
-    group = f" of the {group} group" if group else ""
+    group = f" in the {group} group" if group else ""
     if len(clusters) != num_documents:
         raise ValueError(
             f"Expected a cluster for each document{group}; got {len(clusters)} for {num_documents} documents."

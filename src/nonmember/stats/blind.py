@@ -22,7 +22,7 @@ import scipy
 
 from nonmember.stats._arrays import BoolArray, FloatArray, IntArray, check_resampling, numbered
 from nonmember.stats.bootstrap import percentile_interval
-from nonmember.stats.classification import cluster_counts, roc_auc
+from nonmember.stats.classification import cluster_counts, resampled, roc_auc
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
@@ -169,7 +169,7 @@ def blind_baseline(
         scores = [_out_of_fold(features, is_member, fold, inverse_penalty) for fold in folds]
         tests = [test for _, test in folds]
         aucs = np.array([roc_auc(x, is_member[test]) for x, test in zip(scores, tests, strict=True)])
-        aucs_FB = np.array([_resampled_auc(x, is_member[t], counts_NB[t]) for x, t in zip(scores, tests, strict=True)])
+        aucs_FB = np.array([resampled(x, is_member[t], counts_NB[t])[0] for x, t in zip(scores, tests, strict=True)])
         return BlindAuc(float(aucs.mean()), *percentile_interval(_mean_of_defined(aucs_FB), alpha), aucs)
 
     return BlindBaseline(
@@ -214,17 +214,6 @@ def _folds(is_member: BoolArray, clusters: IntArray, num_folds: int, rng: np.ran
     for train, test in folds:
         if all(0 < is_member[side].sum() < side.size for side in (train, test)):
             yield train, test
-
-
-def _resampled_auc(scores: FloatArray, is_member: BoolArray, counts_NB: FloatArray) -> FloatArray:
-    """AUC [B] with each document counted as often as it was drawn; NaN where a kind was not drawn."""
-    members, nonmembers = scores[is_member], scores[~is_member]
-    wins = (members[:, None] > nonmembers) + 0.5 * (members[:, None] == nonmembers)
-    member_counts_NB, nonmember_counts_NB = counts_NB[is_member], counts_NB[~is_member]
-    won_B: FloatArray = np.einsum("nb,nb->b", member_counts_NB, wins @ nonmember_counts_NB)
-    num_pairs_B: FloatArray = member_counts_NB.sum(axis=0) * nonmember_counts_NB.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        return won_B / num_pairs_B
 
 
 def _mean_of_defined(aucs_FB: FloatArray) -> FloatArray:

@@ -309,14 +309,14 @@ def _measures(
     return auc_B, np.where(np.isnan(auc_B), np.nan, tpr_B)
 
 
-def best_threshold(scores: FloatArray, is_member: BoolArray) -> float:
+def best_threshold(scores: npt.ArrayLike, is_member: npt.ArrayLike) -> float:
     """The score from which on documents are called members for the largest balanced accuracy; of several the highest.
 
     Infinity where calling nobody a member is as good as anything.
     """
     points = roc_points(scores, is_member)
     best = int(np.argmax(points.tpr - points.fpr))
-    return float("inf") if best == 0 else float(-np.unique(-scores)[best - 1])
+    return float("inf") if best == 0 else float(np.unique(scores)[-best])
 
 
 def honest_accuracy(scores: FloatArray, is_member: BoolArray, validation: BoolArray) -> tuple[float, float]:

@@ -48,7 +48,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling
+from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling, numbered
 from nonmember.stats.bootstrap import count_draws, draw_counts
 from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts
 
@@ -361,9 +361,8 @@ class _Scores:
                 f"Expected one cluster per document; got {len(clusters)} for {target_N.size} documents. "
                 "Where each document stands alone, pass range(number of documents)."
             )
-        number: dict[Hashable, int] = {}
-        cluster_N = np.array([number.setdefault(item, len(number)) for item in clusters], dtype=np.int64)
-        if len(number) < 2:
+        cluster_N = numbered(clusters)
+        if not cluster_N.any():
             raise ValueError(
                 "Expected documents of at least 2 clusters; all belong to one, and nothing is known about another."
             )

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from nonmember.stats._arrays import BoolArray, FloatArray, IntArray
@@ -51,7 +50,7 @@ class Choices:
 
     def accuracy_U(self) -> FloatArray:
         """Share of right answers; what is no letter is wrong."""
-        return self._per_unit(self.chosen_Q == self.right_Q)
+        return _means(self.unit_Q, self.chosen_Q == self.right_Q, self.num_units)
 
     def shares_L(self) -> FloatArray:
         """Of all letters that were chosen, the share of each; NaN where none was."""
@@ -107,9 +106,6 @@ class Choices:
         chosen_Q[known] = largest(adjusted_QL[known])
         return Choices(self.unit_Q, self.right_Q, chosen_Q, adjusted_QL)
 
-    def _per_unit(self, values_Q: npt.ArrayLike) -> FloatArray:
-        return _means(self.unit_Q, np.asarray(values_Q), self.num_units)
-
 
 def calibration_offsets(unseen: Choices) -> FloatArray:
     """What is to be added to each letter's probability so that each has a mean of one quarter over unseen documents.
@@ -139,8 +135,8 @@ def largest(probability_QL: FloatArray) -> IntArray:
     return first
 
 
-def _means(unit: IntArray, values: FloatArray | BoolArray, num_units: int) -> FloatArray:
-    """[U] NaN for a unit without any."""
+def _means(unit: IntArray, values: FloatArray | BoolArray, num_units: int = 0) -> FloatArray:
+    """[U] NaN for a unit without any. num_units: where the last ones may lack values."""
     with np.errstate(invalid="ignore"):
         means: FloatArray = np.bincount(unit, values, minlength=num_units) / np.bincount(unit, minlength=num_units)
     return means
@@ -202,7 +198,7 @@ def blind_guesses(
     """
     rules = picks([*first, *second])
     means = {
-        name: (_unit_means(hits[: len(first)], first_units), _unit_means(hits[len(first) :], second_units))
+        name: (_means(first_units, hits[: len(first)]), _means(second_units, hits[len(first) :]))
         for name, hits in rules.items()
     }
     chance = _adjusted([_p_chance(values) for both in means.values() for values in both])
@@ -252,11 +248,6 @@ def _mean_idf(vectorizer: Any, texts: Sequence[str]) -> FloatArray:
 def _hit(scores: FloatArray) -> float:
     best = np.flatnonzero(scores >= scores.max() - 1e-12)
     return 1 / len(best) if best[0] == 0 else 0.0
-
-
-def _unit_means(values: FloatArray, units: IntArray) -> FloatArray:
-    means: FloatArray = np.bincount(units, values) / np.bincount(units)
-    return means
 
 
 def _p_chance(values: FloatArray) -> float:

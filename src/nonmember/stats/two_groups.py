@@ -26,7 +26,7 @@ import scipy
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_scores, mean_by_clusters, numbered_clusters
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
-from nonmember.stats.classification import best_balanced_accuracy, roc_auc, roc_points
+from nonmember.stats.classification import best_balanced_accuracy, best_threshold, roc_auc
 
 
 class ResampledSpread(NamedTuple):
@@ -191,17 +191,6 @@ def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
     share, other = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
     degrees = (share + other) ** 2 / (share**2 / (first.size - 1) + other**2 / (second.size - 1))
     return Welch(float(two_sided.statistic), float(degrees), float(two_sided.pvalue), float(greater.pvalue))
-
-
-def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """The value at which `best_balanced_accuracy` is reached; the highest one, where several do.
-
-    Infinite where calling nobody a member is best.
-    """
-    points = roc_points(scores, labels)
-    index = int(np.argmax(points.tpr - points.fpr))
-    values = np.unique(np.asarray(scores, dtype=np.float64))[::-1]
-    return math.inf if index == 0 else float(values[index - 1])
 
 
 def _group(name: str, values: npt.ArrayLike) -> FloatArray:

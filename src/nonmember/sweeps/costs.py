@@ -25,25 +25,20 @@ MOST_READ = 500  # entries of a kind that are looked at, the latest
 
 @dataclass(frozen=True)
 class ArtifactCost:
-    """Of one artifact that is to be made.
+    """Of one artifact that is to be made."""
 
-    tokens: read in making it.   seconds, size: (bytes) None where no artifact like it was made on this machine, and
-    nothing is assumed.   memory: bytes.   is_assumed: the seconds are tokens times parameters at this machine's speed.
-    """
-
-    tokens: int | None
+    tokens: int | None  # read in making it
+    # seconds, size: (bytes) None where no artifact like it was made on this machine, and nothing is assumed
     seconds: float | None
     size: float | None
-    memory: float | None = None
-    is_assumed: bool = False
+    memory: float | None = None  # bytes
+    is_assumed: bool = False  # the seconds are tokens times parameters at this machine's speed
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """seconds: None where it was made on another machine, in several runs, or before times were recorded."""
-
     tokens: int | None
-    seconds: float | None
+    seconds: float | None  # None where it was made on another machine, in several runs, or before times were recorded
     size: int
 
 

@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from nonmember.runtime.progress import duration
-from nonmember.runtime.terminal import for_rich, visible
+from nonmember.runtime.terminal import console_of, say, visible
 from nonmember.sweeps.costs import Work, in_order
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from nonmember.sweeps.plan import SweepPlan
 
 KINDS = ("corpora", "tokenizers", "models", "observations")  # those that there always are, in this order
@@ -29,14 +30,13 @@ UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def show(plan: SweepPlan, work: Work, num_workers: int, console: Console | None = None) -> None:
     """Raises ValueError where some audit could not be carried out at all."""
-    console = console or Console()
-    console = console if console.is_terminal else Console(file=console.file, width=WIDTH)
+    console = console_of(WIDTH, like=console)
     if plan.refused and len(plan.refused) == plan.num_cells:
         _raise_refused(plan)
     if work.graph.nodes:
         console.print(_table(work))
     for sentence in (*_about_audits(plan), *_about_order(plan, work), *_about_costs(work, num_workers)):
-        console.print(for_rich(sentence), soft_wrap=True, highlight=False)
+        say(console, sentence)
     console.print("Dry run: nothing was trained, observed or queried.", highlight=False)
     if plan.refused:
         _raise_refused(plan)

@@ -23,17 +23,13 @@ from nonmember.runtime.processes import process_rank
 
 @dataclass
 class Cells:
-    """Outcome of each cell, in the order of the grid.
+    """Outcome of each cell, in the order of the grid."""
 
-    run: a name for this run, which travels to its workers.   home: the process that was started.   ended: places in the
-    sweep of the cells that ended in that process.   folders: of the cells that have a result.
-    """
-
-    run: str
-    home: int
+    run: str  # a name for this run, which travels to its workers
+    home: int  # the process that was started
     outcomes: list[AuditResult | Failure] = field(default_factory=list)
-    ended: set[int] = field(default_factory=set)
-    folders: list[Path] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)  # places in the sweep of the cells that ended in that process
+    folders: list[Path] = field(default_factory=list)  # of the cells that have a result
 
     @classmethod
     def of_this_run(cls) -> Cells:

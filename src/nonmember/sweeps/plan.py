@@ -39,23 +39,18 @@ def needed(audit: Audit) -> Iterator[Spec[Any]]:
 
 @dataclass
 class SweepPlan:
-    """The cells of a sweep and what they need, added one by one.
-
-    ended: places of the cells that have their result.   refused: place -> why it cannot be planned.   asking: those
-    that query a remote model.   climbing: those with a ladder of learning rates.   is_dry: nothing will be run, so
-    documents and gates are checked here.   invalid: place -> why its verdict would be `invalid`.   parts: of
-    method=auto, by place: the methods, and why one would not be run.
-    """
+    """The cells of a sweep and what they need, added one by one."""
 
     planner: Planner
     graph: Graph
-    is_dry: bool = False
+    is_dry: bool = False  # nothing will be run, so documents and gates are checked here
     num_cells: int = 0
-    ended: set[int] = field(default_factory=set)
-    refused: dict[int, str] = field(default_factory=dict)
-    asking: set[int] = field(default_factory=set)
-    climbing: set[int] = field(default_factory=set)
-    invalid: dict[int, str] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)  # places of the cells that have their result
+    refused: dict[int, str] = field(default_factory=dict)  # place -> why it cannot be planned
+    asking: set[int] = field(default_factory=set)  # those that query a remote model
+    climbing: set[int] = field(default_factory=set)  # those with a ladder of learning rates
+    invalid: dict[int, str] = field(default_factory=dict)  # place -> why its verdict would be `invalid`
+    # Of method=auto, by place: the methods, and why one would not be run.
     parts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     @classmethod

@@ -120,10 +120,7 @@ def _swept_settings(config: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a run is called. `config` is plain JSON; `folder` is the run's own.
-
-    run_id: for W&B (`run_id_of`); None takes a fresh one.   live: logged while running, not synced later.
-    """
+    """What a run is called. `config` is plain JSON; `folder` is the run's own."""
 
     name: str
     group: str
@@ -131,18 +128,15 @@ class RunInfo:
     tags: Sequence[str]
     config: Mapping[str, Any]
     folder: Path
-    run_id: str | None = None
-    live: bool = True
+    run_id: str | None = None  # for W&B (`run_id_of`); None takes a fresh one
+    live: bool = True  # logged while running, not synced later
 
 
 class Tracker(ABC):
-    """An open run. As a context manager it is always finished, and marked as failed when an exception passes.
+    """An open run. As a context manager it is always finished, and marked as failed when an exception passes."""
 
-    takes_media: whether tables, histograms and figures are worth making.   log_text: whether texts may be sent.
-    """
-
-    takes_media: ClassVar[bool] = False
-    log_text: bool = False
+    takes_media: ClassVar[bool] = False  # whether tables, histograms and figures are worth making
+    log_text: bool = False  # whether texts may be sent
 
     @abstractmethod
     def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
@@ -438,13 +432,11 @@ class CsvLogging:
 
 @dataclass(frozen=True)
 class WandbLogging:
-    """mode: offline, online or disabled.   entity: a team, None for one's own.   log_text: whether texts are sent."""
-
     project: str
-    mode: str
+    mode: str  # offline, online or disabled
     directory: str
-    entity: str | None = None
-    log_text: bool = False
+    entity: str | None = None  # a team, None for one's own
+    log_text: bool = False  # whether texts are sent
 
     def has(self, info: RunInfo) -> bool:
         """Whether this project has a run of the result that lies in the folder, logged while it was made or found."""
@@ -469,15 +461,10 @@ class WandbLogging:
 
 @dataclass(frozen=True)
 class LightningLogging:
-    """A logger of Lightning's own: TensorBoard, MLflow, Comet, one's own.
+    """A logger of Lightning's own: TensorBoard, MLflow, Comet, one's own."""
 
-    Attributes:
-        make_logger: Its class, with its settings (`_partial_: true`).
-        named: Its argument -> what of the run it is given: `name`, `group` or `folder`.
-    """
-
-    make_logger: Callable[..., Logger]
-    named: Mapping[str, str]
+    make_logger: Callable[..., Logger]  # its class, with its settings (`_partial_: true`)
+    named: Mapping[str, str]  # its argument -> what of the run it is given: `name`, `group` or `folder`
 
     def __post_init__(self) -> None:
         for argument, what in self.named.items():

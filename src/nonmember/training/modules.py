@@ -72,29 +72,18 @@ class TokenMeans:
 class CausalLMModule(ShardableModule):
     """Next-token training of the student's `split.model`; subclasses say what a batch loses.
 
-    weights: of the terms of the loss, by name.
-
     The number of steps comes from the loader, not from the trainer: asking Lightning for its estimate builds the
     loaders before a checkpoint is restored, and the place to resume from is then lost.
     """
 
-    weights: Mapping[str, float] = {"ce": 1.0}
+    weights: Mapping[str, float] = {"ce": 1.0}  # of the terms of the loss, by name
 
-    def __init__(
-        self,
-        split: SplitForward,
-        loader: Loader,
-        optimization: Optimization,
-        *,
-        num_steps: int,
-        logits_budget_bytes: int,
-    ):
+    def __init__(self, split: SplitForward, loader: Loader, optimization: Optimization, *, logits_budget_bytes: int):
         super().__init__()
         self.model: Any = split.model
         self._split = split
         self._loader = loader
         self._optimization = optimization
-        self._num_steps = num_steps
         self.budget = logits_budget_bytes
         self._means = TokenMeans()
 
@@ -153,7 +142,7 @@ class CausalLMModule(ShardableModule):
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         optimizer: torch.optim.Optimizer
         if isinstance(recipe.optimizer, Chosen):
-            optimizer = recipe.optimizer.make(parameters, num_steps=self._num_steps, lr=recipe.learning_rate)
+            optimizer = recipe.optimizer.make(parameters, num_steps=self._loader.num_steps, lr=recipe.learning_rate)
         elif recipe.optimizer == "sgd":
             optimizer = torch.optim.SGD(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
         else:
@@ -165,10 +154,10 @@ class CausalLMModule(ShardableModule):
                 weight_decay=recipe.weight_decay,
             )
         if isinstance(recipe.schedule, Chosen):
-            schedule = recipe.schedule.make(optimizer, num_steps=self._num_steps)
+            schedule = recipe.schedule.make(optimizer, num_steps=self._loader.num_steps)
         else:
             schedule = torch.optim.lr_scheduler.LambdaLR(
-                optimizer, lambda step: learning_rate_factor(step, self._num_steps, recipe)
+                optimizer, lambda step: learning_rate_factor(step, self._loader.num_steps, recipe)
             )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -222,13 +211,10 @@ class DistilledReferenceModule(CausalLMModule):
         loader: Loader,
         recipe: Distillation,
         *,
-        num_steps: int,
         logits_budget_bytes: int,
         shared_ids: tuple[Ids, Ids],
     ):
-        super().__init__(
-            split, loader, recipe.optimization, num_steps=num_steps, logits_budget_bytes=logits_budget_bytes
-        )
+        super().__init__(split, loader, recipe.optimization, logits_budget_bytes=logits_budget_bytes)
         self._outside = (teacher, shared_ids)
         self._recipe = recipe
         self.weights = {"ce": 1 - recipe.lambda_, "kl": recipe.lambda_ * recipe.tau**2}
@@ -271,11 +257,10 @@ class AdapterTuningModule(CausalLMModule):
         loader: Loader,
         optimization: Optimization,
         *,
-        num_steps: int,
         logits_budget_bytes: int,
         rank_schedule: RankSchedule | None,
     ):
-        super().__init__(split, loader, optimization, num_steps=num_steps, logits_budget_bytes=logits_budget_bytes)
+        super().__init__(split, loader, optimization, logits_budget_bytes=logits_budget_bytes)
         self.strict_loading = False  # the checkpoint lacks the weights of the base
         self._tuned = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
         self._rank_schedule = rank_schedule

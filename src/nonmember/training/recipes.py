@@ -52,13 +52,10 @@ NUM_STEPS = "num_steps"  # as the value of an argument: the number of steps of t
 
 @dataclass(frozen=True)
 class Chosen:
-    """An optimizer or a schedule by its class, as a recipe and a key hold it.
+    """An optimizer or a schedule by its class, as a recipe and a key hold it."""
 
-    target: name of the class.   arguments: (name, plain value), by name; `num_steps` stands for the number of steps.
-    """
-
-    target: str
-    arguments: tuple[tuple[str, Any], ...]
+    target: str  # name of the class
+    arguments: tuple[tuple[str, Any], ...]  # (name, plain value), by name; `num_steps` stands for the number of steps
 
     def make(self, first: Any, *, num_steps: int, **further: Any) -> Any:
         """first: the parameters of an optimizer, or the optimizer of a schedule."""
@@ -114,38 +111,33 @@ class RuinedWeights(ValueError):
 @dataclass(frozen=True)
 class Optimization(Checked):
     """AdamW, SGD or an optimizer by its class, with linear warm-up and decay or a schedule by its class; gradients are
-    those of the mean over all tokens of a step.
-
-    batch_size: sequences per optimizer step, however they are divided over micro-batches and devices.
-    warmup: share of the steps, or a whole number of steps.   final_fraction: learning rate at the end as a fraction of
-        the peak.   gradient_clip: bound on the global norm, or null.
-    optimizer: adamw, sgd (without momentum; betas and epsilon then mean nothing), or a partial of a class of
-        torch.optim or one's own, which is given the parameters, `learning_rate` as lr and the partial's own arguments
-        (betas, epsilon and weight_decay then mean nothing).
-    schedule: likewise; a partial is given the optimizer, and steps after each step (warmup and final_fraction then
-        mean nothing). The argument `num_steps` of a partial is the number of steps of the training.
-    """
+    those of the mean over all tokens of a step."""
 
     learning_rate: Annotated[float, Number("(0, inf)", "The paper's is 5e-5.")]
+    # Sequences per optimizer step, however they are divided over micro-batches and devices.
     batch_size: Annotated[int, Count(1, MOST_SEQUENCES)]
     epochs: Annotated[int, Count(1)]
-    warmup: Annotated[float | int, _require_warmup]
+    warmup: Annotated[float | int, _require_warmup]  # share of the steps, or a whole number of steps
+    # A name, or a partial that is given the optimizer and steps after each step (warmup and final_fraction then mean
+    # nothing). The argument `num_steps` of a partial is the number of steps of the training.
     schedule: Annotated[Literal["linear", "cosine", "constant"] | Chosen, _schedule]
+    # Learning rate at the end as a fraction of the peak.
     final_fraction: Annotated[float, Number("[0, 1]", "It is a share of learning_rate; 0.0 ends at nothing.")]
     betas: Annotated[tuple[float, float], _two_betas]
     epsilon: Annotated[float, Number("(0, 1]", "The usual is 1e-8.")]
     weight_decay: Annotated[float, Number("[0, 1]")]
+    # Bound on the global norm, or null.
     gradient_clip: Annotated[float | None, Number("(0, inf)", "null leaves gradients as they are.")]
+    # adamw, sgd (without momentum; betas and epsilon then mean nothing), or a partial of a class of torch.optim or
+    # one's own, which is given the parameters, `learning_rate` as lr and the partial's own arguments (betas, epsilon
+    # and weight_decay then mean nothing).
     optimizer: Annotated[Literal["adamw", "sgd"] | Chosen, _optimizer] = "adamw"
 
 
 class _Recipe(Checked):
-    """work: its name in lists of work.   adapts: whether only weights beside those of the base are trained.   unlearns:
-    whether what is read is to be forgotten."""
-
-    work: ClassVar[str] = "training"
-    adapts: ClassVar[bool] = False
-    unlearns: ClassVar[bool] = False
+    work: ClassVar[str] = "training"  # its name in lists of work
+    adapts: ClassVar[bool] = False  # whether only weights beside those of the base are trained
+    unlearns: ClassVar[bool] = False  # whether what is read is to be forgotten
 
 
 @dataclass(frozen=True)
@@ -153,13 +145,12 @@ class Pretraining(_Recipe):
     """Next-token prediction on documents joined by the end-of-text token and cut into equal sequences.
 
     Serves pretraining from scratch and continued pretraining alike: the base tells which.
-
-    shuffle_buffer: sequences of a streamed corpus that are shuffled at a time, after its chunks were put in an order
-    drawn over all of it. A corpus in memory is shuffled as a whole.
     """
 
     optimization: Annotated[Optimization, _require_optimization]
     sequence_length: Annotated[int, Count(2)]
+    # Sequences of a streamed corpus that are shuffled at a time, after its chunks were put in an order drawn over all
+    # of it. A corpus in memory is shuffled as a whole.
     shuffle_buffer: Annotated[int, Count(1, MOST_SEQUENCES)] = 10_000
 
     max_tokens: ClassVar[int | None] = None  # documents are not cut
@@ -175,17 +166,14 @@ class GradientAscent(Pretraining):
 
 @dataclass(frozen=True)
 class Distillation(_Recipe):
-    """PRISM's distilled reference: (1 - lambda) CE + lambda tau^2 KL(teacher || student), one document a sequence.
-
-    lambda_: weight of the KL term.   tau: temperature of both sides of the KL; CE is taken at temperature 1.
-    max_tokens: documents are cut to so many ids, on the right.
-    num_steps: optimizer steps, going through the documents as often as they take; None: the epochs of `optimization`.
-    """
+    """PRISM's distilled reference: (1 - lambda) CE + lambda tau^2 KL(teacher || student), one document a sequence."""
 
     optimization: Annotated[Optimization, _require_optimization]
-    lambda_: Annotated[float, Number("[0, 1]", "The paper's is 0.7.")]
+    lambda_: Annotated[float, Number("[0, 1]", "The paper's is 0.7.")]  # weight of the KL term
+    # Temperature of both sides of the KL; CE is taken at temperature 1.
     tau: Annotated[float, Number(TEMPERATURES, "The paper's is 2.0; its ablation goes from 0.5 to 6.")]
-    max_tokens: Annotated[int, Count(2)]
+    max_tokens: Annotated[int, Count(2)]  # documents are cut to so many ids, on the right
+    # Optimizer steps, going through the documents as often as they take; None: the epochs of `optimization`.
     num_steps: Annotated[int | None, Count(1)] = None
 
     work: ClassVar[str] = "distilling"
@@ -199,9 +187,8 @@ class Distillation(_Recipe):
 
 @dataclass(frozen=True)
 class _Adapter(Checked):
-    """target_modules: last parts of the names of the modules to adapt; null: the usual ones of the model type;
-    all-linear: every linear layer but the output matrix."""
-
+    # Last parts of the names of the modules to adapt; null: the usual ones of the model type; all-linear: every linear
+    # layer but the output matrix.
     target_modules: Annotated[Sequence[str] | None, _target_modules]
 
     fields_called = "{field} of the adapter"
@@ -220,21 +207,18 @@ class Lora(_Adapter):
 @dataclass(frozen=True)
 class AdaLora(_Adapter):
     """LoRA as P diag(E) Q, whose ranks begin at `initial_rank` and are cut to `rank` on average, the least important
-    first (Zhang et al., arXiv 2303.10512).
-
-    before, after: shares of the steps at full and at final rank.   interval: steps from one cut to the next.
-    beta: memory of the importance and of its uncertainty.   orthogonality: weight of the loss that keeps P and Q so.
-    """
+    first (Zhang et al., arXiv 2303.10512)."""
 
     initial_rank: Rank
     rank: Rank
     alpha: Annotated[float, Number("[1, inf)")]
     dropout: Annotated[float, Number("[0, 1)")]
+    # before, after: shares of the steps at full and at final rank
     before: Annotated[float, Number("[0, 1)")]
     after: Annotated[float, Number("[0, 1)")]
-    interval: Rank
-    beta: Annotated[float, Number("(0, 1)")]
-    orthogonality: Annotated[float, Number("[0, inf)")]
+    interval: Rank  # steps from one cut to the next
+    beta: Annotated[float, Number("(0, 1)")]  # memory of the importance and of its uncertainty
+    orthogonality: Annotated[float, Number("[0, inf)")]  # weight of the loss that keeps P and Q so
     kind: str = field(default="adalora", init=False)
 
     def __post_init__(self) -> None:
@@ -250,11 +234,9 @@ class AdaLora(_Adapter):
 
 @dataclass(frozen=True)
 class Ia3(_Adapter):
-    """Learned factors of keys, values and inner activations (Liu et al., arXiv 2205.05638).
+    """Learned factors of keys, values and inner activations (Liu et al., arXiv 2205.05638)."""
 
-    feedforward_modules: those of target_modules whose input is scaled and not their output; null where these are null.
-    """
-
+    # Those of target_modules whose input is scaled and not their output; null where these are null.
     feedforward_modules: Annotated[Sequence[str] | None, _names]
     kind: str = field(default="ia3", init=False)
 
@@ -273,16 +255,12 @@ class Ia3(_Adapter):
 @dataclass(frozen=True)
 class AdapterTuning(_Recipe):
     """An adapter is trained by next-token prediction and the model's own weights are left alone; one document is one
-    sequence, nothing is packed and no end-of-text token added.
-
-    max_tokens: documents are cut to so many ids, on the right.
-    drop_last: whether each epoch leaves out the documents that do not fill a batch.
-    """
+    sequence, nothing is packed and no end-of-text token added."""
 
     optimization: Annotated[Optimization, _require_optimization]
     adapter: Annotated[Lora | AdaLora | Ia3, _require_adapter]
-    max_tokens: Annotated[int, Count(2)]
-    drop_last: bool
+    max_tokens: Annotated[int, Count(2)]  # documents are cut to so many ids, on the right
+    drop_last: bool  # whether each epoch leaves out the documents that do not fill a batch
 
     work: ClassVar[str] = "tuning"
     adapts: ClassVar[bool] = True

@@ -47,22 +47,15 @@ class Teacher:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What is particular to one run of a recipe.
+    """What is particular to one run of a recipe."""
 
-    Attributes:
-        seed: Of all draws.
-        folder: Where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that
-            was never interrupted.
-        compute: On what, and how.
-        loggers: Of Lightning.
-        description: What the progress bar says.
-    """
-
-    seed: int
+    seed: int  # of all draws
+    # Where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that was never
+    # interrupted.
     folder: Path
-    compute: Compute
-    loggers: Sequence[Any] = ()
-    description: str = "training"
+    compute: Compute  # on what, and how
+    loggers: Sequence[Any] = ()  # of Lightning
+    description: str = "training"  # what the progress bar says
 
 
 def train(
@@ -96,19 +89,20 @@ def train(
         loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
         loading |= {"group": group, "scored": masks}
         loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
-    settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
-
+    budget = compute.logits_budget_mib * MIB
     features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
 
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
         if recipe.unlearns:
-            return AscendingModule(split, loader, optimization, **settings)
+            return AscendingModule(split, loader, optimization, logits_budget_bytes=budget)
         if isinstance(recipe, Pretraining):
-            return CausalLMModule(split, loader, optimization, **settings)
+            return CausalLMModule(split, loader, optimization, logits_budget_bytes=budget)
         if teacher is None or features is None:
             raise ValueError("Distillation needs a teacher, and none was given.")
-        return DistilledReferenceModule(split, features, loader, recipe, shared_ids=teacher.shared_ids, **settings)
+        return DistilledReferenceModule(
+            split, features, loader, recipe, shared_ids=teacher.shared_ids, logits_budget_bytes=budget
+        )
 
     facts = _facts(loader)
     with_health = isinstance(recipe, Distillation) and compute.measure_health
@@ -179,7 +173,6 @@ def tune(
         split_forward(tuned),
         loader,
         optimization,
-        num_steps=len(steps),
         logits_budget_bytes=compute.logits_budget_mib * MIB,
         rank_schedule=schedule,
     )

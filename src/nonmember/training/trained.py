@@ -34,16 +34,14 @@ LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded mod
 
 @dataclass(frozen=True)
 class Trained(ModelSpec):
-    """`base` trained on `corpus` by `training`, with a teacher where the recipe wants one.
-
-    label: how people call it (in tables, run names, progress bars); not part of the key.
-    """
+    """`base` trained on `corpus` by `training`, with a teacher where the recipe wants one."""
 
     base: ModelSpec
     training: TrainingRecipe
     corpus: CorpusSpec
     seed: Annotated[int, require_seed]
     teacher: ModelSpec | None = None
+    # How people call it (in tables, run names, progress bars); not part of the key.
     label: str = field(default="", compare=False, repr=False)  # a plan counts by it what cannot be looked up yet
 
     resumable = True

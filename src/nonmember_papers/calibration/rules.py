@@ -58,16 +58,12 @@ def prism_p(run: Run) -> float | None:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """What a method makes of an audit. decides: True, False, or None where it has no say on this result.
-
-    lightest: a clearance says that the target has not read so, or more; clearing one that has is false.
-    refuses: whether it calls the audit invalid.
-    """
+    """What a method makes of an audit."""
 
     name: str
-    lightest: Exposure
-    decides: Callable[[Run], bool | None]
-    refuses: Callable[[Run], bool] = lambda run: False
+    lightest: Exposure  # a clearance says that the target has not read so, or more; clearing one that has is false
+    decides: Callable[[Run], bool | None]  # True, False, or None where it has no say on this result
+    refuses: Callable[[Run], bool] = lambda run: False  # whether it calls the audit invalid
 
     def is_false_for(self, reading: Exposure) -> bool:
         return reading.exposures > 0 and reading.at_least(self.lightest)
@@ -170,12 +166,9 @@ def invalid(rule: DecisionRule, runs: Iterable[Run]) -> RuleCount:
 
 @dataclass(frozen=True)
 class Deviation:
-    """value: Delta of a target less the mean of the controls with its reading.   expected: variance of that, were the
-    target one more of these controls."""
-
     run: Run
-    value: float
-    expected: float
+    value: float  # Delta of a target less the mean of the controls with its reading
+    expected: float  # variance of that, were the target one more of these controls
 
 
 def deviation(run: Run) -> Deviation | None:

@@ -26,9 +26,9 @@ from nonmember.reports.declared.sections import read_sections
 from nonmember.reports.render.figures import colour, draw, legend_below, log_axis, panels, size_of_panels
 from nonmember.results.load import Run
 from nonmember.runtime.progress import tracked
-from nonmember.stats.classification import best_balanced_accuracy, roc_auc
+from nonmember.stats.classification import best_balanced_accuracy, best_threshold, roc_auc
 from nonmember.stats.letter_choice import LETTERS, NONE, WELL_CALIBRATED, Choices
-from nonmember.stats.two_groups import best_threshold, welch_t
+from nonmember.stats.two_groups import welch_t
 
 NAMES = {
     "chatgpt": "ChatGPT",
@@ -63,12 +63,10 @@ Values = Mapping[str, float]  # column -> number
 
 @dataclass(frozen=True, eq=False)
 class AnsweredBooks:
-    """right_UPQ: 1 for a right answer.   longer_UP: whether the original has more characters than its paraphrases;
-    empty where lengths are not at hand.   label_U: 1 suspect."""
-
     books: Sequence[str]
-    label_U: FloatArray
-    right_UPQ: FloatArray
+    label_U: FloatArray  # 1 suspect
+    right_UPQ: FloatArray  # 1 for a right answer
+    # Whether the original has more characters than its paraphrases; empty where lengths are not at hand.
     longer_UP: FloatArray
 
     @cached_property
@@ -285,16 +283,13 @@ def choices_of(model: str, answers: pd.DataFrame) -> tuple[Choices, FloatArray]:
 
 @dataclass(frozen=True)
 class DecopBeyond:
-    """folder: with what `nonmember data decop` writes.   repeats: draws of fewer questions.   halves: of the clean
-    books, to calibrate on.   seed: of both."""
-
     name: str
     title: str
     subtitle: str
-    folder: str
-    repeats: int
-    halves: int
-    seed: int
+    folder: str  # with what `nonmember data decop` writes
+    repeats: int  # draws of fewer questions
+    halves: int  # of the clean books, to calibrate on
+    seed: int  # of both
 
     methods: ClassVar[tuple[str, ...]] = ()
 

@@ -14,9 +14,8 @@ from nonmember.records import Corpus
 
 @dataclass(frozen=True)
 class RecordedScore(Probe):
-    """index: of the number among those, with blanks between, that are recorded of a document. A low one speaks for
-    having been read, and its negative is the value."""
-
+    # Of the number among those, with blanks between, that are recorded of a document. A low one speaks for having been
+    # read, and its negative is the value.
     index: int
 
     name: ClassVar[str] = "recorded_score"

@@ -87,17 +87,12 @@ VERDICTS: Mapping[str, tuple[str, Callable[[Run], bool]]] = {
 
 @dataclass(frozen=True)
 class Rival:
-    """A method, or a score, with its audits.
-
-    Attributes:
-        needs: Besides the target and the suspect set.
-        method: As results call it; empty for scores, which need no audit.
-    """
+    """A method, or a score, with its audits."""
 
     name: str
-    needs: str
+    needs: str  # besides the target and the suspect set
     entries: tuple[AuditEntry, ...]
-    method: str = ""
+    method: str = ""  # as results call it; empty for scores, which need no audit
 
     @property
     def runs(self) -> list[Run]:

@@ -77,16 +77,13 @@ class Series:
 
 @dataclass(frozen=True)
 class HistogramPanel:
-    """target, name: of its rows in the table.   quantity: on its axis; panels of one quantity have common bins.
-    run: the result it is from.   inside: what is written into it.
-    """
-
+    # target, name: of its rows in the table
     target: str
     name: str
-    quantity: str
-    run: str
+    quantity: str  # on its axis; panels of one quantity have common bins
+    run: str  # the result it is from
     series: tuple[Series, ...]
-    inside: str = ""
+    inside: str = ""  # what is written into it
 
 
 Panels = Sequence[Sequence[HistogramPanel]]  # a row of them per target

@@ -51,17 +51,11 @@ def kernel_divergence(result: AuditResult) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class ReadLevels:
-    """What one score says of one set.
+    """What one score says of one set."""
 
-    Attributes:
-        levels: [L] ascending.
-        scores_DL: Of draws that have all of them.
-        runs: Whose they are.
-    """
-
-    levels: tuple[float, ...]
-    scores_DL: FloatArray
-    runs: tuple[Run, ...]
+    levels: tuple[float, ...]  # [L] ascending
+    scores_DL: FloatArray  # of draws that have all of them
+    runs: tuple[Run, ...]  # whose they are
 
     def anchors(self, level: float | None = None) -> list[str]:
         return [run.anchor for run in self.runs if level is None or run.question.data.get("rate") == level]
@@ -126,22 +120,15 @@ def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
 
 @dataclass(frozen=True)
 class Study:
-    """The rows of a section's tables.
-
-    Attributes:
-        key: Of the section.
-        runs: All of its results.
-        model: Where the section has a study of each of several targets: of which this is one.
-        corner: What the rows are.
-        groups: Row -> its results, and what they are judged by, where rows are not the scores of all.
-    """
+    """The rows of a section's tables."""
 
     scope: Scope
-    key: str
-    runs: Sequence[Run]
-    corner: str = "score"
+    key: str  # of the section
+    runs: Sequence[Run]  # all of its results
+    corner: str = "score"  # what the rows are
+    # Row -> its results, and what they are judged by, where rows are not the scores of all.
     groups: Mapping[str, tuple[Sequence[Run], Value]] = field(default_factory=dict)
-    model: str = ""
+    model: str = ""  # where the section has a study of each of several targets: of which this is one
 
     @cached_property
     def sets(self) -> tuple[str, ...]:

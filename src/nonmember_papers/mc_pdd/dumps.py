@@ -26,14 +26,13 @@ MONTH = re.compile(rf"\b({'|'.join(MONTHS)})[a-z]*\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Dump:
-    """Columns by the names that known dumps give them, the first that is there.   periods: what is kept, by the name of
-    its file; a year, or a year and a month."""
+    """Columns by the names that known dumps give them, the first that is there."""
 
     id: tuple[str, ...]
     name: tuple[str, ...]
     date: tuple[str, ...]
     text: tuple[str, ...]
-    periods: Mapping[str, str]
+    periods: Mapping[str, str]  # what is kept, by the name of its file; a year, or a year and a month
 
 
 STEAM = Dump(

@@ -68,12 +68,10 @@ NOTES = (
 
 @dataclass(frozen=True)
 class PublishedMargins:
-    """margins: of Delta, ascending from 0."""
-
     name: str
     title: str
     subtitle: str
-    margins: Sequence[float]
+    margins: Sequence[float]  # of Delta, ascending from 0
 
     methods: ClassVar[tuple[str, ...]] = ()
 

@@ -35,18 +35,17 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class RereadCell:
-    """One cell. tables: where it is printed.   z, error: lowest and highest value that the print allows; equal where it
-    tells the value.   printed: p at margin 0, as printed.
-    """
+    """One cell."""
 
-    tables: tuple[int, ...]
+    tables: tuple[int, ...]  # where it is printed
     target: str
     reference: str
     suspect: str
     member: bool
+    # z, error: lowest and highest value that the print allows; equal where it tells the value
     z: Range
     error: Range
-    printed: str
+    printed: str  # p at margin 0, as printed
 
     @property
     def delta(self) -> Range:

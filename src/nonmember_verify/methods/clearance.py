@@ -82,11 +82,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
 
 @dataclass(frozen=True)
 class TwoWay:
-    """whole: [1 + S] correlations with the target, of the reference and then of each distilled reference.
-    without: [1 + S, G] the same without each cluster of documents."""
-
-    whole: FloatArray
-    without: FloatArray
+    whole: FloatArray  # [1 + S] correlations with the target, of the reference and then of each distilled reference
+    without: FloatArray  # [1 + S, G] the same without each cluster of documents
 
     @classmethod
     def of(cls, group: Group, reference: str, target: str, distilled: list[str], metric: str) -> TwoWay:

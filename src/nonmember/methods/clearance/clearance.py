@@ -61,9 +61,8 @@ INCONCLUSIVE = (
 
 
 class MarginDetails(TypedDict):
-    """bound: above which Delta must be.   mean, spread, df: of the controls' Delta."""
-
-    bound: float
+    bound: float  # above which Delta must be
+    # mean, spread, df: of the controls' Delta
     mean: float
     spread: float
     df: int
@@ -101,77 +100,52 @@ class DetectionReading(TypedDict):
 
 
 class Detection(TypedDict):
-    """noticed, detectable: share of the set -> the smallest number of readings that is; None: none is."""
-
     points: Sequence[DetectionReading]
+    # noticed, detectable: share of the set -> the smallest number of readings that is; None: none is
     noticed: Mapping[str, float | None]
     detectable: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClearanceDetails(Details):
-    """Of results of `Clearance`.
-
-    Attributes:
-        rho_reference_target: Rank correlation of the scores under reference and target.
-        rho_distilled_target: Under the first distilled reference and target.
-        excluded_reading: Label of the reading that is to be excluded.
-        margin: The largest bound.
-        margins: Label of a reading -> the bound of Delta and what it is made of.
-        p_value_beyond_margin: Of Delta's being at most the margin, over documents and seeds.
-        prism: Delta and p of PRISM with the first seed.
-        deltas_by_seed: Of the target.
-        standard_error: Of Delta, over documents and seeds.
-        share_of_seeds: Of the variance of Delta, what seeds contribute.
-        control_deltas: Label of a reading -> Delta of each control.
-        heldout_delta: Of the stand-in on held-out text; None without.
-        gates: Name of a gate -> what was found.
-        shams: Name of a sham -> what the gates say of it.
-        detection: Which readings were, or would be, noticed.
-    """
-
-    rho_reference_target: float
-    rho_distilled_target: float
-    excluded_reading: str
-    margin: float
-    margins: Mapping[str, MarginDetails]
-    p_value_beyond_margin: float
-    prism: PrismNumbers
-    deltas_by_seed: Sequence[float]
-    standard_error: float
-    share_of_seeds: float
-    control_deltas: Mapping[str, Sequence[float]]
-    heldout_delta: float | None
-    gates: Mapping[str, Gate]
-    shams: Mapping[str, Sham]
-    detection: Detection
+    rho_reference_target: float  # rank correlation of the scores under reference and target
+    rho_distilled_target: float  # under the first distilled reference and target
+    excluded_reading: str  # label of the reading that is to be excluded
+    margin: float  # the largest bound
+    margins: Mapping[str, MarginDetails]  # label of a reading -> the bound of Delta and what it is made of
+    p_value_beyond_margin: float  # of Delta's being at most the margin, over documents and seeds
+    prism: PrismNumbers  # Delta and p of PRISM with the first seed
+    deltas_by_seed: Sequence[float]  # of the target
+    standard_error: float  # of Delta, over documents and seeds
+    share_of_seeds: float  # of the variance of Delta, what seeds contribute
+    control_deltas: Mapping[str, Sequence[float]]  # label of a reading -> Delta of each control
+    heldout_delta: float | None  # of the stand-in on held-out text; None without
+    gates: Mapping[str, Gate]  # name of a gate -> what was found
+    shams: Mapping[str, Sham]  # name of a sham -> what the gates say of it
+    detection: Detection  # which readings were, or would be, noticed
 
 
 @dataclass(frozen=True)
 class Clearance(Method):
-    """score, distillation, rank_metric, num_resamples, max_tokens: as of PRISM.   distillation_seeds: one distilled
-    reference per seed, of the target and of every control.
-
-    controls: the planted ones.   exclude: the lightest reading that a clearance is to exclude; heavier ones go with it.
-    content, confidence: of the tolerance bound that the margin is: so large a share of models with that reading lies
-    below it, with this confidence; confidence null: the prediction bound for one more such model.
-    third: text of the same preparation that is not the suspect set; half of it is for the gates, half for a sham.
-    gates: their bounds.   shams: whether shams are put to them; noise: on the weights of one of the shams, as a share
-    of the standard deviation of each weight tensor.
-    """
+    """score, distillation, rank_metric, num_resamples, max_tokens: as of PRISM."""
 
     score: Annotated[Score, require_score]
     distillation: Annotated[Distillation, require_distillation]
+    # One distilled reference per seed, of the target and of every control.
     distillation_seeds: Annotated[Sequence[int], Distinct("different whole numbers", require_seed)]
-    controls: PlantedControls
-    exclude: Exposure
+    controls: PlantedControls  # the planted ones
+    exclude: Exposure  # the lightest reading that a clearance is to exclude; heavier ones go with it
+    # Text of the same preparation that is not the suspect set; half of it is for the gates, half for a sham.
     third: CorpusSpec
-    gates: Gates
-    shams: bool
+    gates: Gates  # their bounds
+    shams: bool  # whether shams are put to them
+    # On the weights of one of the shams, as a share of the standard deviation of each weight tensor.
     noise: Annotated[float, Number("(0, inf)")]
     rank_metric: RankMetric
     num_resamples: int
     alpha: float
+    # content, confidence: of the tolerance bound that the margin is: so large a share of models with that reading lies
+    # below it, with this confidence; confidence null: the prediction bound for one more such model
     content: Annotated[float, Number("(0.5, 1)", hint="For an error of 5% it is 0.95.")]
     confidence: Annotated[float | None, Number("[0.5, 1)")]
     max_tokens: int

@@ -33,26 +33,20 @@ class PlantedControl:
 
 @dataclass(frozen=True)
 class PlantedControls(Checked):
-    """stand_in: the target, or a model declared to be like it, that has not read the set.   training: how it is
-    continued, on `general` and what is planted in it.   readings: those to plant; one of them with no exposures is the
-    negative control.   seeds: of the training, one model each per reading.
-
-    sets: name -> set, where one run is to carry several; `audited` names the one that the suspect set is, or is a part
-    of. Without sets each run carries the suspect set alone.
-
-    deviation: standard deviation of a target's Delta about that of controls with its reading, beyond what these differ
-    among themselves, for being another model than the stand-in; 0 only where the stand-in is the target itself.
-    deviation_df: degrees of freedom on which it was measured; None where it is known.
-    """
-
-    stand_in: ModelSpec
-    training: Pretraining
+    stand_in: ModelSpec  # the target, or a model declared to be like it, that has not read the set
+    training: Pretraining  # how it is continued, on `general` and what is planted in it
     general: CorpusSpec
-    readings: Sequence[Exposure]
+    readings: Sequence[Exposure]  # those to plant; one of them with no exposures is the negative control
+    # Of the training, one model each per reading.
     seeds: Annotated[Sequence[int], Distinct("one or several different whole numbers", require_seed)]
+    # Name -> set, where one run is to carry several; `audited` names the one that the suspect set is, or is a part of.
+    # Without sets each run carries the suspect set alone.
     sets: Mapping[str, CorpusSpec | None] | None = None
     audited: str | None = None
+    # Standard deviation of a target's Delta about that of controls with its reading, beyond what these differ among
+    # themselves, for being another model than the stand-in; 0 only where the stand-in is the target itself.
     deviation: Annotated[float, Number("[0, inf)")] = 0.0
+    # Degrees of freedom on which it was measured; None where it is known.
     deviation_df: Annotated[float | None, Number("(0, inf)")] = None
 
     fields_called = "{field} of the controls"

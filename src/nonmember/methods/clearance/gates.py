@@ -14,20 +14,16 @@ from nonmember.stats.correlation import RankMetric, rank_correlation
 
 @dataclass(frozen=True)
 class Gates(HealthBounds):
-    """Bounds of calibrated clearance.
+    """Bounds of calibrated clearance."""
 
-    min_ce_share: the gain in cross-entropy as a share of what the controls' distilled references gain, which were made
-    alike.   min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation
-    seeds.   max_layout_auc: how well suspect and third text may be told apart by layout; num_folds: of that classifier.
-    min_separation: how far the mean Delta of controls that read what is excluded must lie below that of controls that
-    read nothing. Where reading leaves no trace in Delta, as with a reference too weak for the set, it decides nothing.
-    """
-
+    # The gain in cross-entropy as a share of what the controls' distilled references gain, which were made alike.
     min_ce_share: float
-    min_rank_correlation: float
-    max_seed_sd: float
-    max_layout_auc: float
-    num_folds: int
+    min_rank_correlation: float  # with the reference, on the suspect set
+    max_seed_sd: float  # of Delta over distillation seeds
+    max_layout_auc: float  # how well suspect and third text may be told apart by layout
+    num_folds: int  # of that classifier
+    # How far the mean Delta of controls that read what is excluded must lie below that of controls that read nothing.
+    # Where reading leaves no trace in Delta, as with a reference too weak for the set, it decides nothing.
     min_separation: float
 
     def of_model(

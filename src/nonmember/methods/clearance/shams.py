@@ -22,12 +22,10 @@ from nonmember.training.recipes import Distillation
 
 @dataclass(frozen=True)
 class OnOtherText(Checked):
-    """Made by the recipe of distillation, but on text that is not the suspect set.
-
-    lambda_: weight of the teacher in place of the recipe's; 0: the teacher is not listened to.
-    """
+    """Made by the recipe of distillation, but on text that is not the suspect set."""
 
     corpus: CorpusSpec
+    # Weight of the teacher in place of the recipe's; 0: the teacher is not listened to.
     lambda_: Annotated[float, Number("[0, 1]")]
 
     def __call__(self, distilled: Trained) -> ModelSpec:
@@ -53,9 +51,7 @@ Sham = OnOtherText | Damaged
 
 @dataclass(frozen=True)
 class WithCounterfeitReference(Method):
-    """sham: what takes the place of the target's distilled references; None: nothing does."""
-
-    sham: Sham | None
+    sham: Sham | None  # what takes the place of the target's distilled references; None: nothing does
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         def given(measurement: Measurement) -> Measurement:

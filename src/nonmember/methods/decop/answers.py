@@ -21,9 +21,8 @@ _INDEX = {letter: number for number, letter in enumerate(LETTERS)}
 
 @dataclass(frozen=True)
 class AnsweredGroup:
-    """labels: [U] of its works.   answers, unit_of: by document; the second holds the number of its work."""
-
-    labels: list[str]
+    labels: list[str]  # [U] of its works
+    # answers, unit_of: by document; the second holds the number of its work
     answers: Sequence[Answers]
     unit_of: list[int]
     choices: Choices
@@ -85,8 +84,7 @@ class MeanSd(TypedDict):
 
 
 class Comparison(TypedDict):
-    """Of two groups of works. roc_auc_interval: [low, high].   few_resamples: measure -> over the first few resamples.
-    threshold: on the share of right answers, of the best balanced accuracy."""
+    """Of two groups of works."""
 
     mean_suspect: float
     mean_heldout: float
@@ -96,10 +94,10 @@ class Comparison(TypedDict):
     welch_degrees_of_freedom: float
     p_value_greater: float
     best_balanced_acc: float
-    threshold: float
+    threshold: float  # on the share of right answers, of the best balanced accuracy
     roc_auc: float
-    roc_auc_interval: Sequence[float]
-    few_resamples: Mapping[str, MeanSd]
+    roc_auc_interval: Sequence[float]  # [low, high]
+    few_resamples: Mapping[str, MeanSd]  # measure -> over the first few resamples
 
 
 def comparison(found: GroupComparison) -> Comparison:
@@ -157,12 +155,11 @@ def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> WorkDetails:
 
 
 class Letters(TypedDict, total=False):
-    """Letter -> number. chosen: share of the answers.   accuracy: where the original stands there.   probability: its
-    mean over the answers; calibrated where offsets are."""
+    """Letter -> number."""
 
-    chosen: Mapping[str, float]
-    accuracy: Mapping[str, float]
-    probability: Mapping[str, float]
+    chosen: Mapping[str, float]  # share of the answers
+    accuracy: Mapping[str, float]  # where the original stands there
+    probability: Mapping[str, float]  # its mean over the answers; calibrated where offsets are
     chosen_calibrated: Mapping[str, float]
     accuracy_calibrated: Mapping[str, float]
     probability_calibrated: Mapping[str, float]

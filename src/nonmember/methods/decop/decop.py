@@ -95,83 +95,52 @@ OPPOSITE = "The model does better on the clean works, which reading the suspect 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswersAlone(Details):
-    """Of results of `Decop`.
-
-    Attributes:
-        answers: Group -> numbers of requests by what came of them (`asked.counts`).
-    """
-
-    answers: Mapping[str, Mapping[str, int]]
+    answers: Mapping[str, Mapping[str, int]]  # group -> numbers of requests by what came of them (`asked.counts`)
 
 
 class Calibration(TypedDict):
-    """num_works: of further unread ones.   offsets: letter -> what is taken off its probability.   well_calibrated:
-    group -> share of its works before and after."""
-
-    num_works: int
-    offsets: Mapping[str, float]
-    well_calibrated: Mapping[str, Mapping[str, float]]
+    num_works: int  # of further unread ones
+    offsets: Mapping[str, float]  # letter -> what is taken off its probability
+    well_calibrated: Mapping[str, Mapping[str, float]]  # group -> share of its works before and after
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecopDetails(Details):
-    """Of results of `Decop`.
-
-    Attributes:
-        in_words: The comparison in one sentence.
-        comparison: Of the two groups, calibrated where that was asked for.
-        uncalibrated: The same before calibration.
-        calibration: Of the letters.
-        letters: Group -> how its answers hang on the letters.
-        works: Group -> its works, one by one.
-        blind: Rule that needs no model -> how often it picks the original; None where texts are not at hand.
-        questions_per_work: Group -> mean number.
-        answers: Group -> numbers of requests by what came of them (`asked.counts`).
-    """
-
-    in_words: str
-    comparison: Comparison = field(metadata=INLINED)
-    uncalibrated: Comparison | None
-    calibration: Calibration | None
-    letters: Mapping[str, Letters]
-    works: Mapping[str, WorkDetails]
+    in_words: str  # the comparison in one sentence
+    comparison: Comparison = field(metadata=INLINED)  # of the two groups, calibrated where that was asked for
+    uncalibrated: Comparison | None  # the same before calibration
+    calibration: Calibration | None  # of the letters
+    letters: Mapping[str, Letters]  # group -> how its answers hang on the letters
+    works: Mapping[str, WorkDetails]  # group -> its works, one by one
+    # Rule that needs no model -> how often it picks the original; None where texts are not at hand.
     blind: Mapping[str, BlindGuess] | None
-    questions_per_work: Mapping[str, float]
-    answers: Mapping[str, Mapping[str, int]]
+    questions_per_work: Mapping[str, float]  # group -> mean number
+    answers: Mapping[str, Mapping[str, int]]  # group -> numbers of requests by what came of them (`asked.counts`)
 
 
 @dataclass(frozen=True)
 class Decop(TakesFew):
-    """paraphraser: the model that paraphrases.   paraphrases: of the documents of all groups, in its place (d#1, d#2
-    and d#3 for the document d).   questions: in the place of both, those that were put to a recorded model (see
-    `RecordedChoice`).
-
-    passage_length: which of the paper's prompts for paraphrases.   temperature, max_new_tokens: of paraphrasing; a
-    passage of more than max_tokens is left out.   num_orders: of the four options, 24 for all.   work: book or paper.
-    exam: how the model is told what to do.   reading: of answers, as text or by the letters' probabilities, found among
-    top_logprobs alternatives.   answer_tokens: most that it may write.
-
-    calibrate: the letters' probabilities are calibrated on documents that are certainly unread and in neither group,
-    and the calibrated answers are tested.   min_valid_share: of answers that are letters, below which the model does
-    not follow the instruction.   num_resamples: of the intervals.   num_few: of the published means and deviations.
-    """
-
-    paraphraser: ModelSpec | None
-    paraphrases: CorpusSpec | None
-    questions: CorpusSpec | None
-    passage_length: Length
+    paraphraser: ModelSpec | None  # the model that paraphrases
+    paraphrases: CorpusSpec | None  # of the documents of all groups, in its place (d#1, d#2 and d#3 for the document d)
+    questions: CorpusSpec | None  # in the place of both, those that were put to a recorded model (see `RecordedChoice`)
+    passage_length: Length  # which of the paper's prompts for paraphrases
+    # temperature, max_new_tokens: of paraphrasing; a passage of more than max_tokens is left out
     temperature: Annotated[float, Number(TEMPERATURES)]
     max_new_tokens: Annotated[int, Count(1)]
-    num_orders: int
-    work: Work
-    exam: Exam
+    num_orders: int  # of the four options, 24 for all
+    work: Work  # book or paper
+    exam: Exam  # how the model is told what to do
+    # Of answers, as text or by the letters' probabilities, found among top_logprobs alternatives.
     reading: AnswerReading
-    answer_tokens: int
+    answer_tokens: int  # most that it may write
     top_logprobs: int
+    # The letters' probabilities are calibrated on documents that are certainly unread and in neither group, and the
+    # calibrated answers are tested.
     calibrate: bool
+    # Of answers that are letters, below which the model does not follow the instruction.
     min_valid_share: Annotated[float, Number("[0, 1]")]
-    num_resamples: int
-    num_few: int
+    num_resamples: int  # of the intervals
+    num_few: int  # of the published means and deviations
     alpha: float
     max_tokens: int
 
@@ -358,21 +327,13 @@ CLAIM = (
 
 
 class BaselineComparison(Comparison):
-    """p_value: Welch's, two-sided.   p_value_holm: adjusted for the number of scores."""
-
-    p_value: float
-    p_value_holm: float
+    p_value: float  # Welch's, two-sided
+    p_value_holm: float  # adjusted for the number of scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineDetails(Details):
-    """Of results of `DecopBaselines`.
-
-    Attributes:
-        scores: Name of a score -> how it tells the groups apart.
-    """
-
-    scores: Mapping[str, BaselineComparison]
+    scores: Mapping[str, BaselineComparison]  # name of a score -> how it tells the groups apart
 
 
 @dataclass(frozen=True)

@@ -126,9 +126,8 @@ def balanced(num_orders: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Choice(Checked, Probe):
-    """reading: by the letter in the text, or by the letters' probabilities, for which the alternatives to each written
-    token are asked for (`top_logprobs` of them)."""
-
+    # By the letter in the text, or by the letters' probabilities, for which the alternatives to each written token are
+    # asked for (`top_logprobs` of them).
     reading: AnswerReading
     max_new_tokens: Annotated[int, Count(1)]
     top_logprobs: Annotated[int, Count(len(LETTERS))]
@@ -171,15 +170,12 @@ class _Choice(Checked, Probe):
 
 @dataclass(frozen=True)
 class MultipleChoice(_Choice):
-    """paraphrases: documents d#1, d#2 and d#3 for each document d.   exam: how the model is told what to do.
+    """White space is made the same in all four options: line breaks would give the original away."""
 
-    White space is made the same in all four options: line breaks would give the original away.
-    """
-
-    paraphrases: CorpusSpec
+    paraphrases: CorpusSpec  # documents d#1, d#2 and d#3 for each document d
     num_orders: int
     work: Work
-    exam: Exam
+    exam: Exam  # how the model is told what to do
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -231,12 +227,10 @@ def _cannot_be_asked(document: Document, four: list[str]) -> str:
 
 @dataclass(frozen=True)
 class RecordedChoice(_Choice):
-    """Questions that were put elsewhere and of which only the answers are at hand.
+    """Questions that were put elsewhere and of which only the answers are at hand."""
 
-    questions: a document for each, of which the id is its name, the cluster the id of the passage that it is about, and
-    the text the letter of the right option.
-    """
-
+    # A document for each, of which the id is its name, the cluster the id of the passage that it is about, and the text
+    # the letter of the right option.
     questions: CorpusSpec
 
     @property

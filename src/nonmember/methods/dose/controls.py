@@ -32,11 +32,9 @@ RELATED = "related"
 
 @dataclass(frozen=True)
 class ControlModel:
-    """exposure: to the suspect set.   related: to related text.   role: in the audit."""
-
-    exposure: Exposure
-    related: Exposure
-    role: str
+    exposure: Exposure  # to the suspect set
+    related: Exposure  # to related text
+    role: str  # in the audit
     model: Trained
 
 
@@ -54,17 +52,15 @@ class Afterwards(Checked):
 
 @dataclass(frozen=True)
 class DoseControls(Checked):
-    """base: model that has read nothing of the set; of it all controls are made.   own_base: whether the target was
-    continued from it as well.   training: how it is continued, on `general` and what is planted in it: as the target
-    was, in full or by an adapter, in one epoch.   seeds: of the training; one control per dose and seed.
-    afterwards: what they are trained on then, as the target was; null: nothing.
-    """
-
-    base: ModelSpec
-    own_base: bool
+    base: ModelSpec  # model that has read nothing of the set; of it all controls are made
+    own_base: bool  # whether the target was continued from it as well
+    # How it is continued, on `general` and what is planted in it: as the target was, in full or by an adapter, in one
+    # epoch.
     training: Pretraining | AdapterTuning
     general: CorpusSpec
+    # Of the training; one control per dose and seed.
     seeds: Annotated[Sequence[int], Distinct("different whole numbers", require_seed)]
+    # What they are trained on then, as the target was; null: nothing.
     afterwards: Afterwards | None = field(default=None, kw_only=True)
 
     fields_called = "{field} of the controls"
@@ -104,14 +100,11 @@ class DoseControls(Checked):
 
 @dataclass(frozen=True)
 class PlantedDoses(DoseControls):
-    """Controls for one suspect set, which each run carries alone.
+    """Controls for one suspect set, which each run carries alone."""
 
-    exposures: how often it is read, 0 among them.   related: text of the same kind that is not the set, planted in runs
-    that do not read the set, as often as `related_exposures` says; without it nothing is known of what related text
-    does, and membership is not claimed.
-    """
-
-    exposures: Sequence[int]
+    exposures: Sequence[int]  # how often it is read, 0 among them
+    # Text of the same kind that is not the set, planted in runs that do not read the set, as often as
+    # `related_exposures` says; without it nothing is known of what related text does, and membership is not claimed.
     related: CorpusSpec | None = None
     related_exposures: Annotated[Sequence[int], Distinct("different whole numbers", Count(1), may_be_empty=True)] = ()
 
@@ -152,15 +145,11 @@ class PlantedDoses(DoseControls):
 @dataclass(frozen=True)
 class RotatedDoses(DoseControls):
     """Controls that are shared by many sets: every run carries all of them, each at another of `readings` (as in
-    `training.planting.planted`).
+    `training.planting.planted`). What a run reads of related text is the most that it reads of another set of the
+    family."""
 
-    sets: by name, related ones beside one another in groups of `family`.   audited: names the planted set that the
-    suspect set is, or is a part of.   What a run reads of related text is the most that it reads of another set of the
-    family.
-    """
-
-    sets: Mapping[str, CorpusSpec]
-    audited: str
+    sets: Mapping[str, CorpusSpec]  # by name, related ones beside one another in groups of `family`
+    audited: str  # names the planted set that the suspect set is, or is a part of
     readings: Sequence[Exposure]
     family: Annotated[int, Count(1)] = 1
 

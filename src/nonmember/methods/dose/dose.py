@@ -73,75 +73,48 @@ OWN_SHAPE = (
 
 
 class DoseControl(TypedDict):
-    """dose, related: how often it read the set, and related text.   reading: what the meter made of the others says of
-    it; None where these end at a lighter dose.   features: by name."""
-
     role: str
+    # dose, related: how often it read the set, and related text
     dose: float
     related: float
-    reading: float | None
-    features: Mapping[str, float]
+    reading: float | None  # what the meter made of the others says of it; None where these end at a lighter dose
+    features: Mapping[str, float]  # by name
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoseDetails(Details):
-    """Doses are numbers of readings.
+    """Doses are numbers of readings."""
 
-    Attributes:
-        readings: The estimate in words.
-        cleared_dose: The least dose from which on all are excluded; None where none is.
-        p_value_of_no_reading: Of the target's having read nothing of the set.
-        p_value_of_exceeded: Of `exceeded_dose` or fewer.
-        p_value_of_fit: Of the target's being like some model that read so or so often.
-        related_readings: Estimated readings of related text.
-        excluded_dose: The dose of which the result's p-value is.
-        exceeded_dose: The dose above which a target is said to have read.
-        heaviest_dose: The heaviest one planted.
-        panel: Version of the panel of features.
-        own_base: Whether controls are of the target's own base.
-        separation: Between unread and heaviest, in standard deviations of single models.
-        features: Of the target, by name.
-        controls: The planted ones.
-        partial_use: Shares of the set at each dose.
-        duci: The same by DUCI; empty with a single control that read nothing.
-        gates: Name of a gate -> what was found.
-    """
-
-    readings: str
-    cleared_dose: float | None
-    p_value_of_no_reading: float
-    p_value_of_exceeded: float
-    p_value_of_fit: float
-    related_readings: float
-    excluded_dose: float
-    exceeded_dose: float
-    heaviest_dose: float
-    panel: str
-    own_base: bool
-    separation: float
-    features: Mapping[str, float]
-    controls: Sequence[DoseControl]
-    partial_use: Sequence[PartialUse]
-    duci: Sequence[DebiasedShare]
-    gates: Mapping[str, Gate]
+    readings: str  # the estimate in words
+    cleared_dose: float | None  # the least dose from which on all are excluded; None where none is
+    p_value_of_no_reading: float  # of the target's having read nothing of the set
+    p_value_of_exceeded: float  # of `exceeded_dose` or fewer
+    p_value_of_fit: float  # of the target's being like some model that read so or so often
+    related_readings: float  # estimated readings of related text
+    excluded_dose: float  # the dose of which the result's p-value is
+    exceeded_dose: float  # the dose above which a target is said to have read
+    heaviest_dose: float  # the heaviest one planted
+    panel: str  # version of the panel of features
+    own_base: bool  # whether controls are of the target's own base
+    separation: float  # between unread and heaviest, in standard deviations of single models
+    features: Mapping[str, float]  # of the target, by name
+    controls: Sequence[DoseControl]  # the planted ones
+    partial_use: Sequence[PartialUse]  # shares of the set at each dose
+    duci: Sequence[DebiasedShare]  # the same by DUCI; empty with a single control that read nothing
+    gates: Mapping[str, Gate]  # name of a gate -> what was found
 
 
 @dataclass(frozen=True)
 class Dose(Method):
-    """controls: the planted ones.   panel: features, and how their errors go together.   third: text prepared like the
-    suspect set that no model here has read.   exclude: a verdict of non-membership is given where so many readings, or
-    more, are excluded.   exceed: one of membership where so many, or fewer, are; above 0, since near 0 the curve is not
-    as exact as the test of "nothing at all" is sharp.   gates: what must hold.   num_resamples: of documents, for the
-    interval of a share.
-    """
-
-    controls: DoseControls
-    panel: Panel
-    third: CorpusSpec
-    exclude: float
+    controls: DoseControls  # the planted ones
+    panel: Panel  # features, and how their errors go together
+    third: CorpusSpec  # text prepared like the suspect set that no model here has read
+    exclude: float  # a verdict of non-membership is given where so many readings, or more, are excluded
+    # One of membership where so many, or fewer, are; above 0, since near 0 the curve is not as exact as the test of
+    # "nothing at all" is sharp.
     exceed: float
-    gates: DoseGates
-    num_resamples: int
+    gates: DoseGates  # what must hold
+    num_resamples: int  # of documents, for the interval of a share
     alpha: float
     max_tokens: int
 

@@ -18,27 +18,25 @@ from nonmember.stats.dose_curve import DoseReading
 
 @dataclass(frozen=True)
 class DoseGates(Checked):
-    """min_separation: distance between models that read nothing and the heaviest dose, in standard deviations of single
-    models.   min_order: rank correlation between what controls have read and what the meter says of each.
-    min_fit: p-value of the target's being like some model that read so or so often.
-    max_shift: how far the target's mean score on the third text may lie from the controls', in standard deviations of
-    one more control; a target that read much more or less other text than they stands elsewhere on their curve;
-    null: any.
-    max_weight_ratio: how many times further than those of any control, or less far, the target's weights may have moved
-    from the base, where they are at hand; one that was trained at another rate, by an adapter, or on more text, before
-    or after, counts otherwise than they; null: not looked at.
-    max_base_distance: how far the target's profile on the third text may lie from the controls', as a multiple of how
-    far these lie from one another at most; both where the base is said to be the target's own.   max_layout_auc: how
-    well suspect and third text may be told apart by layout; null: any.   num_folds, seed: of that classifier.
-    """
-
+    # Distance between models that read nothing and the heaviest dose, in standard deviations of single models.
     min_separation: Annotated[float, Number("(0, inf)")]
+    # Rank correlation between what controls have read and what the meter says of each.
     min_order: Annotated[float, Number("[-1, 1)")]
+    # P-value of the target's being like some model that read so or so often.
     min_fit: Annotated[float, Number("[0, 1)")]
+    # How far the target's mean score on the third text may lie from the controls', in standard deviations of one more
+    # control; a target that read much more or less other text than they stands elsewhere on their curve; null: any.
     max_shift: Annotated[float | None, Number("(0, inf)")]
+    # How many times further than those of any control, or less far, the target's weights may have moved from the base,
+    # where they are at hand; one that was trained at another rate, by an adapter, or on more text, before or after,
+    # counts otherwise than they; null: not looked at.
     max_weight_ratio: Annotated[float | None, Number("(1, inf)")]
+    # How far the target's profile on the third text may lie from the controls', as a multiple of how far these lie from
+    # one another at most; both where the base is said to be the target's own.
     max_base_distance: Annotated[float, Number("(0, inf)")]
+    # How well suspect and third text may be told apart by layout; null: any.
     max_layout_auc: Annotated[float | None, Number("[0.5, 1]")]
+    # num_folds, seed: of that classifier
     num_folds: Annotated[int, Count(2)]
     seed: int
 

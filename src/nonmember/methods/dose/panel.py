@@ -47,14 +47,12 @@ class Scores:
 
 @dataclass(frozen=True)
 class Panel(Checked):
-    """features: by name.   shape: covariance of their errors up to a factor, a row and a column each in their order;
-    None: estimated from each audit's own controls.   between: how a target of another base differs from controls, None
-    where that was not measured.   version, origin: of shape and between, and where they were measured.
-    """
-
-    features: Mapping[str, Feature]
+    features: Mapping[str, Feature]  # by name
+    # Covariance of their errors up to a factor, a row and a column each in their order; None: estimated from each
+    # audit's own controls.
     shape: Sequence[Sequence[float]] | None
-    between: BetweenBases | None
+    between: BetweenBases | None  # how a target of another base differs from controls, None where that was not measured
+    # version, origin: of shape and between, and where they were measured
     version: Annotated[str, require_text]
     origin: Annotated[str, require_text]
 

@@ -56,44 +56,29 @@ class GroupedScore(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDetails(Details):
-    """Of results of `McPddGroups`.
-
-    Attributes:
-        scores: Name of a score -> how it tells groups, and documents, apart.
-        decision_accuracy: Share of groups that MC-PDD's test decides rightly.
-        num_member_groups: Of one repetition.
-        num_nonmember_groups: Of one repetition.
-        auroc_blind: The largest AUC from text alone.
-        blind: Kind of features -> AUC from text alone.
-        num_members: Documents of the suspect set.
-        num_nonmembers: Documents of the held-out set.
-    """
-
-    scores: Mapping[str, GroupedScore]
-    decision_accuracy: MeanSd
-    num_member_groups: int
-    num_nonmember_groups: int
-    auroc_blind: float
-    blind: Mapping[str, float]
-    num_members: int
-    num_nonmembers: int
+    scores: Mapping[str, GroupedScore]  # name of a score -> how it tells groups, and documents, apart
+    decision_accuracy: MeanSd  # share of groups that MC-PDD's test decides rightly
+    num_member_groups: int  # of one repetition
+    num_nonmember_groups: int  # of one repetition
+    auroc_blind: float  # the largest AUC from text alone
+    blind: Mapping[str, float]  # kind of features -> AUC from text alone
+    num_members: int  # documents of the suspect set
+    num_nonmembers: int  # documents of the held-out set
 
 
 @dataclass(frozen=True)
 class McPddGroups(TellsApart):
-    """The suspect set are documents that the target has read, the held-out set others; both labels are given.
+    """The suspect set are documents that the target has read, the held-out set others; both labels are given."""
 
-    mc_pdd: how documents are asked about, and the test of a group; a group that is found to be read, or not found to be
-    unread where its reference is `member`, is called one of members.   scores: its rivals, by log-probabilities.
-    group_size, num_reference: documents of a group and of the reference corpus, drawn without overlap.
-    num_repetitions: of the draw.   num_folds, inverse_penalty, num_blind_resamples: of the blind baseline.
-    """
-
+    # How documents are asked about, and the test of a group; a group that is found to be read, or not found to be
+    # unread where its reference is `member`, is called one of members.
     mc_pdd: McPdd
-    scores: Sequence[Score]
+    scores: Sequence[Score]  # its rivals, by log-probabilities
+    # group_size, num_reference: documents of a group and of the reference corpus, drawn without overlap
     group_size: Annotated[int, Count(1)]
     num_reference: Annotated[int, Count(1)]
-    num_repetitions: Annotated[int, Count(1)]
+    num_repetitions: Annotated[int, Count(1)]  # of the draw
+    # num_folds, inverse_penalty, num_blind_resamples: of the blind baseline
     num_folds: Folds
     inverse_penalty: Penalty
     num_blind_resamples: int

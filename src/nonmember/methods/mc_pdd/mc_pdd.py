@@ -93,17 +93,14 @@ class RateComparison(TypedDict):
 
 
 class AskedCorpus(TypedDict):
-    """hit_rate: hits per question.   num_units: documents or clusters.   num_in_name: documents left out, whose words
-    stand in their names.   valid_share: of the answers.   answers: numbers of requests (`asked.counts`)."""
-
-    hit_rate: float
+    hit_rate: float  # hits per question
     num_hits: int
     num_questions: int
     num_documents: int
-    num_units: int
-    num_in_name: int
-    valid_share: float
-    answers: Mapping[str, int]
+    num_units: int  # documents or clusters
+    num_in_name: int  # documents left out, whose words stand in their names
+    valid_share: float  # of the answers
+    answers: Mapping[str, int]  # numbers of requests (`asked.counts`)
 
 
 class RateControl(RateComparison):
@@ -122,51 +119,37 @@ class SizedComparison(RateComparison):
 
 @dataclass(frozen=True, kw_only=True)
 class McPddDetails(Details):
-    """Of results of `McPdd`.
-
-    Attributes:
-        comparison: Of the corpus that should have fewer hits less the other.
-        suspect: The suspect set.
-        heldout: The reference corpus.
-        control: The same with words drawn at random; None without.
-        curve: The test for corpora of other sizes.
-    """
-
-    comparison: RateComparison = field(metadata=INLINED)
-    suspect: AskedCorpus
-    heldout: AskedCorpus
-    control: RateControl | None
-    curve: Sequence[SizedComparison]
+    comparison: RateComparison = field(metadata=INLINED)  # of the corpus that should have fewer hits less the other
+    suspect: AskedCorpus  # the suspect set
+    heldout: AskedCorpus  # the reference corpus
+    control: RateControl | None  # the same with words drawn at random; None without
+    curve: Sequence[SizedComparison]  # the test for corpora of other sizes
 
 
 @dataclass(frozen=True)
 class McPdd(Method):
-    """reference: what the target has to do with the held-out corpus, non_member or member.
+    """strategy, num_words, show_name, letters_only, stop_words, match, max_new_tokens, temperature: as of
+    `MaskedWords`."""
 
-    strategy, num_words, show_name, letters_only, stop_words, match, max_new_tokens, temperature: as of
-    `MaskedWords`; stop_words: english, a list, or None.   idf_corpus: own, document frequencies within
-    suspect set and reference corpus each by itself; pooled, within both together.
-    control: whether words drawn at random are asked for too.   max_invalid: the largest share of the answers about a
-    corpus that may be empty, refused or unreadable.   num_resamples: of documents (or clusters), never of single words.
-    sizes: numbers of documents for which the test is shown as well.   max_tokens: of no meaning, texts are shown whole.
-    """
-
-    reference: ReferenceKind
+    reference: ReferenceKind  # what the target has to do with the held-out corpus, non_member or member
     strategy: Strategy
     num_words: int
     show_name: bool
+    # own, document frequencies within suspect set and reference corpus each by itself; pooled, within both together.
     idf_corpus: IdfCorpus
     letters_only: bool
-    stop_words: str | list[str] | None
+    stop_words: str | list[str] | None  # english, a list, or None
     match: Match
     max_new_tokens: int
     temperature: float
-    control: bool
+    control: bool  # whether words drawn at random are asked for too
+    # The largest share of the answers about a corpus that may be empty, refused or unreadable.
     max_invalid: Annotated[float, Number("[0, 1)")]
-    num_resamples: int
+    num_resamples: int  # of documents (or clusters), never of single words
+    # Numbers of documents for which the test is shown as well.
     sizes: Annotated[Sequence[int], Distinct("numbers of documents", Count(1), may_be_empty=True)]
     alpha: float
-    max_tokens: int
+    max_tokens: int  # of no meaning, texts are shown whole
 
     name = "mc_pdd"
     statistic_name = "difference in hit rate"
@@ -380,13 +363,9 @@ def check_corpora(corpora: Mapping[str, Corpus], *, show_name: bool, has_stop_wo
 
 @dataclass(frozen=True)
 class McPddContaminated(Method):
-    """mc_pdd: the test.   training: how the target is tuned on the unseen documents, which may be those of the suspect
-    set.   epochs: of that, in place of its own; 0: the target as it is.
-    """
-
-    mc_pdd: McPdd
-    training: AdapterTuning
-    epochs: Annotated[int, Count(0)]
+    mc_pdd: McPdd  # the test
+    training: AdapterTuning  # how the target is tuned on the unseen documents, which may be those of the suspect set
+    epochs: Annotated[int, Count(0)]  # of that, in place of its own; 0: the target as it is
     alpha: float
     max_tokens: int
 

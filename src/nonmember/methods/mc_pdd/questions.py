@@ -185,20 +185,17 @@ def hit(word: str, candidates: list[str], match: Match) -> bool:
 class MaskedWords(Checked, Probe):
     """A question for each masked word of a document, all of whose occurrences are blanks.
 
-    strategy, num_words, letters_only: as of `chosen`.   stop_words: never masked, in one case.
-    show_name: whether the prompt tells the document's title; a word that stands in it is then not asked for.
-    pooled: a corpus that documents are counted in beside the one asked about; None: in that alone.
-    match: when a candidate is the masked word.   max_new_tokens, temperature, seed: of the decoding; the seed is that
-    of random words too.
+    strategy, num_words, letters_only: as of `chosen`.
     """
 
     strategy: Strategy
     num_words: Annotated[int, Count(1)]
-    show_name: bool
-    pooled: CorpusSpec | None
+    show_name: bool  # whether the prompt tells the document's title; a word that stands in it is then not asked for
+    pooled: CorpusSpec | None  # a corpus that documents are counted in beside the one asked about; None: in that alone
     letters_only: bool
-    stop_words: tuple[str, ...]
-    match: Match
+    stop_words: tuple[str, ...]  # never masked, in one case
+    match: Match  # when a candidate is the masked word
+    # max_new_tokens, temperature, seed: of the decoding; the seed is that of random words too
     max_new_tokens: Annotated[int, Count(1)]
     temperature: Annotated[float, Number("[0, 10)")]
     seed: Annotated[int, require_seed]
@@ -270,14 +267,11 @@ def stop_words_of(named: str | list[str] | tuple[str, ...] | None) -> tuple[str,
 @dataclass(frozen=True)
 class AnsweredQuestions(CorpusSpec):
     """A text for each of so many words of each document: the question, then a list of ten with the masked word first.
-    The others are masked words of other documents of the domain, drawn by the seed.
-
-    show_name: whether the question tells the document's title.
-    """
+    The others are masked words of other documents of the domain, drawn by the seed."""
 
     base: CorpusSpec
     num_words: int
-    show_name: bool
+    show_name: bool  # whether the question tells the document's title
     seed: int
 
     stored: ClassVar[bool] = False

@@ -63,19 +63,12 @@ TARGET_GAINS = (
 class Power(TypedDict):
     """Whether the test could have cleared the set: whether reference and target rank texts alike at all, and whether
     what the distilled reference learnt is of the documents, and not how the target differs from the reference in
-    general.
+    general."""
 
-    Attributes:
-        rho_reference_target: Rank correlation of the scores under reference and target, on the third text.
-        rho_distilled_target: Under distilled reference and target, there.
-        kl_fall: Of the divergence from the target by distillation, on the documents, in nats per token.
-        kl_fall_third: The same on the third text.
-    """
-
-    rho_reference_target: float
-    rho_distilled_target: float
-    kl_fall: float
-    kl_fall_third: float
+    rho_reference_target: float  # rank correlation of the scores under reference and target, on the third text
+    rho_distilled_target: float  # under distilled reference and target, there
+    kl_fall: float  # of the divergence from the target by distillation, on the documents, in nats per token
+    kl_fall_third: float  # the same on the third text
     has_power: bool
 
 
@@ -83,36 +76,33 @@ class Power(TypedDict):
 class PrismGates(HealthBounds):
     """Bounds (docs/gates.md says where they come from).
 
-    max_rank_correlation: of the reference's scores with the target's; above it they are the same model.
-    max_reference_gain: how much more likely than the target, in nats per token, the reference may find the suspect set,
-    less the same difference on the third text; a reference above it knows the set, or was swapped with the target.
-    max_target_gain: the other way round; above it reading has left the target its trace, and a significant Delta
-    decides nothing, as it may only say that distillation left more. None: not looked at.
-    max_gain_of_start: that gain as a share of the reference's divergence from the target on the set, which says how far
-    training moves it at all: where that is little, a reading leaves little too. None: whatever that is.
-    min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
-    score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides
-    nothing.   min_third_delta: of Delta on the third text; where it lies below, the distilled reference has learnt what
-    moved the target in general, and the test has no power. None: not looked at.   min_third_agreement: of the rank
-    correlation of reference and target there; below it, ranks by this score are mostly noise, and it has none either.
-
     The third text is the audit's general text, else docstrings of the installed packages named in `docstrings`, without
     whatever shares a passage with the suspect set: at most num_documents documents of min_characters or more, cut to
     max_characters.
     """
 
-    max_rank_correlation: float
+    max_rank_correlation: float  # of the reference's scores with the target's; above it they are the same model
+    # How much more likely than the target, in nats per token, the reference may find the suspect set, less the same
+    # difference on the third text; a reference above it knows the set, or was swapped with the target.
     max_reference_gain: float
-    min_distinct: float
-    min_spread: float
-    min_delta: float
+    min_distinct: float  # number of different sets of words as a share of the documents
+    min_spread: float  # standard deviation of the score over documents as a share of its mean, under each model
+    min_delta: float  # a significant Delta below it decides nothing
     num_documents: int
     min_characters: int
     max_characters: int
     docstrings: Sequence[str]
+    # As `max_reference_gain`, the other way round; above it reading has left the target its trace, and a significant
+    # Delta decides nothing, as it may only say that distillation left more. None: not looked at.
     max_target_gain: float | None = field(default=None, kw_only=True)
+    # That gain as a share of the reference's divergence from the target on the set, which says how far training moves
+    # it at all: where that is little, a reading leaves little too. None: whatever that is.
     max_gain_of_start: float | None = field(default=None, kw_only=True)
+    # Of Delta on the third text; where it lies below, the distilled reference has learnt what moved the target in
+    # general, and the test has no power. None: not looked at.
     min_third_delta: float | None = field(default=None, kw_only=True)
+    # Of the rank correlation of reference and target there; below it, ranks by this score are mostly noise, and it has
+    # none either.
     min_third_agreement: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -83,45 +83,32 @@ def distilled_reference(roles: Roles, distillation: Distillation) -> Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class PrismDetails(Details):
-    """Of an unfit reference only the first number and the gates are told.
+    """Of an unfit reference only the first number and the gates are told."""
 
-    Attributes:
-        rho_reference_target: Rank correlation of the scores under reference and target.
-        rho_distilled_target: Under distilled reference and target.
-        rho_distilled_reference: Under distilled reference and reference.
-        p_value_at_larger_margin: With a margin of 0.1.
-        num_undefined_resamples: Resamples of constant scores.
-        num_tied_scores: Role -> documents less different scores.
-        gates: Name of a gate -> what was found; left out where none was applied.
-        power: Whether the test could have cleared the set; left out where that was not looked at.
-    """
-
-    rho_reference_target: float
-    rho_distilled_target: float | None = None
-    rho_distilled_reference: float | None = None
+    rho_reference_target: float  # rank correlation of the scores under reference and target
+    rho_distilled_target: float | None = None  # under distilled reference and target
+    rho_distilled_reference: float | None = None  # under distilled reference and reference
+    # With a margin of 0.1.
     p_value_at_larger_margin: float | None = field(metadata={"key": "p_value_at_margin_0.1"}, default=None)
-    num_undefined_resamples: int | None = None
-    num_tied_scores: Mapping[str, int] | None = None
-    gates: Mapping[str, Gate] | None = None
-    power: Power | None = None
+    num_undefined_resamples: int | None = None  # resamples of constant scores
+    num_tied_scores: Mapping[str, int] | None = None  # role -> documents less different scores
+    gates: Mapping[str, Gate] | None = None  # name of a gate -> what was found; left out where none was applied
+    power: Power | None = None  # whether the test could have cleared the set; left out where that was not looked at
 
 
 @dataclass(frozen=True)
 class Prism(SampledMethod):
-    """score: per-document score (the paper's is Min-K%++).   distillation: how the distilled reference is made.
-    rank_metric: spearman or kendall.   num_resamples: B.   margin: Delta must exceed it; 0 is the paper's test.
-    gates: what must hold before a verdict of non-membership; None: nothing, as in the paper.   ladder: how the learning
-    rate of the distillation is chosen; None: it is the recipe's.
-    """
-
-    score: Annotated[Score, require_score]
-    distillation: Annotated[Distillation, require_distillation]
-    rank_metric: RankMetric
-    num_resamples: int
+    score: Annotated[Score, require_score]  # per-document score (the paper's is Min-K%++)
+    distillation: Annotated[Distillation, require_distillation]  # how the distilled reference is made
+    rank_metric: RankMetric  # spearman or kendall
+    num_resamples: int  # B
     alpha: float
+    # Delta must exceed it; 0 is the paper's test.
     margin: Annotated[float, Number("[0, 2)", hint="It is a difference of rank correlations.")]
     max_tokens: int
+    # What must hold before a verdict of non-membership; None: nothing, as in the paper.
     gates: PrismGates | None = field(default=None, kw_only=True)
+    # How the learning rate of the distillation is chosen; None: it is the recipe's.
     ladder: Ladder | None = field(default=None, kw_only=True)
 
     name = "prism"

@@ -69,22 +69,14 @@ class OfRanks(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementDetails(Details):
-    """Of results of `RankAgreement`.
-
-    Attributes:
-        rho_reference_target: The statistic.
-    """
-
-    rho_reference_target: float
+    rho_reference_target: float  # the statistic
 
 
 @dataclass(frozen=True)
 class RankAgreement(OfRanks):
-    """score: per-document score.   rank_metric: spearman or kendall.   num_resamples: of the interval's bootstrap."""
-
-    score: Annotated[Score, require_score]
-    rank_metric: RankMetric
-    num_resamples: int
+    score: Annotated[Score, require_score]  # per-document score
+    rank_metric: RankMetric  # spearman or kendall
+    num_resamples: int  # of the interval's bootstrap
     alpha: float
     max_tokens: int
 
@@ -125,17 +117,11 @@ class Bin(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftDetails(Details):
-    """Shifts are in ranks, surprise in units of the score.
+    """Shifts are in ranks, surprise in units of the score."""
 
-    Attributes:
-        slope_per_unit_of_surprise: Least squares; None where all documents are alike.
-        bins: By surprise, as many documents in each.
-        points: [surprise, shift] of each document.
-    """
-
-    slope_per_unit_of_surprise: float
-    bins: Sequence[Bin]
-    points: Sequence[Sequence[float]]
+    slope_per_unit_of_surprise: float  # least squares; None where all documents are alike
+    bins: Sequence[Bin]  # by surprise, as many documents in each
+    points: Sequence[Sequence[float]]  # [surprise, shift] of each document
 
 
 @dataclass(frozen=True)
@@ -146,13 +132,11 @@ class RankShift(OfRanks):
     reference, rank 1 being the most member-like document: below 0 a document has gained. A downward slope alone proves
     nothing: any two imperfectly correlated rankings regress to the mean. The same plot for two models of which neither
     read the documents is its control.
-
-    num_bins: of equally many documents, by surprise.   num_resamples: of the interval of the rank correlation of x, y.
     """
 
     score: Annotated[Score, require_score]
-    num_bins: Annotated[int, Count(2, DOCUMENTS // 2)]
-    num_resamples: int
+    num_bins: Annotated[int, Count(2, DOCUMENTS // 2)]  # of equally many documents, by surprise
+    num_resamples: int  # of the interval of the rank correlation of x, y
     alpha: float
     max_tokens: int
 

@@ -33,21 +33,17 @@ CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 @dataclass(frozen=True)
 class PageTable:
-    """rows: cells as they are printed, the first of each names the row.   kind: what the style knows it by."""
-
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    kind: str = ""
+    rows: Sequence[Sequence[str]]  # cells as they are printed, the first of each names the row
+    kind: str = ""  # what the style knows it by
 
 
 @dataclass(frozen=True)
 class DocumentTables:
-    """rows: id, group where there are several, scores (None: undefined), first words where these are shown.   note: on
-    what is left out."""
-
     columns: Sequence[str]
+    # id, group where there are several, scores (None: undefined), first words where these are shown.
     rows: Sequence[Sequence[str | float | None]]
-    note: str
+    note: str  # on what is left out
 
 
 def question(result: AuditResult) -> str:

@@ -23,17 +23,16 @@ ID, GROUP = "doc_id", "group"
 
 @dataclass(frozen=True)
 class Evidence:
-    """columns: of scores.parquet; numbers are arrays, NaN where undefined.   distribution: finite resampled statistics.
-    answers: group of documents -> kind of answer -> how many.   overrides, config: what was given to the command, and
-    which primary config it read, empty where it was the command's own.
-    """
-
     result: AuditResult
+    # Of scores.parquet; numbers are arrays, NaN where undefined.
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
     doc_ids: Sequence[str] = ()
     groups: Sequence[str] = ()
-    distribution: FloatArray = field(default_factory=lambda: np.zeros(0))
+    distribution: FloatArray = field(default_factory=lambda: np.zeros(0))  # finite resampled statistics
+    # Group of documents -> kind of answer -> how many.
     answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # overrides, config: what was given to the command, and which primary config it read, empty where it was the
+    # command's own
     overrides: Sequence[str] | None = None
     config: tuple[str, ...] = ()
 

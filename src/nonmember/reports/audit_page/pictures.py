@@ -25,12 +25,10 @@ MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
 
 @dataclass(frozen=True)
 class Drawing:
-    """legend: (class of the colour, name) of what is told apart by colour."""
-
     title: str
     caption: str
     svg: Markup
-    legend: tuple[tuple[str, str], ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()  # (class of the colour, name) of what is told apart by colour
 
 
 def drawings(evidence: Evidence) -> list[Drawing]:

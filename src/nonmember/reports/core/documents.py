@@ -21,12 +21,10 @@ KEYS = ("doc_id", "group")  # columns that are no scores
 
 @dataclass(frozen=True)
 class DocumentValues:
-    """columns: group of documents -> column -> a value per document, NaN where it is undefined.   ids: group -> those
-    of its documents, in the same order.   path, sha256: of the file, as of a result's.
-    """
-
+    # Group of documents -> column -> a value per document, NaN where it is undefined.
     columns: Mapping[str, Mapping[str, FloatArray]]
-    ids: Mapping[str, tuple[str, ...]]
+    ids: Mapping[str, tuple[str, ...]]  # group -> those of its documents, in the same order
+    # path, sha256: of the file, as of a result's
     path: str
     sha256: str
 

@@ -12,19 +12,15 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True)
 class Numeral:
-    """One printed number.
-
-    world: micro, pile, pythia, own ..., or `published`.   runs: anchors of the results it is from (several: a median).
-    adjusted: the Holm-adjusted p, printed.   mark: see `MEANINGS`.   note: what a reader must know about this number.
-    """
+    """One printed number."""
 
     text: str
     value: float | None
-    world: str
-    runs: tuple[str, ...] = ()
-    adjusted: str = ""
-    mark: str = ""
-    note: str = ""
+    world: str  # micro, pile, pythia, own ..., or `published`
+    runs: tuple[str, ...] = ()  # anchors of the results it is from (several: a median)
+    adjusted: str = ""  # the Holm-adjusted p, printed
+    mark: str = ""  # see `MEANINGS`
+    note: str = ""  # what a reader must know about this number
 
     @property
     def missing(self) -> bool:
@@ -52,14 +48,11 @@ def dash(world: str) -> Numeral:
 
 @dataclass(frozen=True)
 class TableCell:
-    """Our numbers, and the published ones beside them where the models are the paper's.
-
-    template: how the numbers stand together, with {} for each.
-    """
+    """Our numbers, and the published ones beside them where the models are the paper's."""
 
     ours: tuple[Numeral, ...]
     published: tuple[Numeral, ...] = ()
-    template: str = "{}"
+    template: str = "{}"  # how the numbers stand together, with {} for each
 
     @property
     def numbers(self) -> tuple[Numeral, ...]:
@@ -89,33 +82,28 @@ class TableRow:
 
 @dataclass(frozen=True)
 class RowChoice:
-    """Rows are chosen by the words of a column. is_rising: each of the values includes those before it, and a row stays
-    up to the chosen one.   is_list: cells hold lists with commas, and a row stays whose entries have all been chosen.
-    """
+    """Rows are chosen by the words of a column."""
 
     column: str
     values: tuple[str, ...]
-    is_rising: bool = False
-    is_list: bool = False
+    is_rising: bool = False  # each of the values includes those before it, and a row stays up to the chosen one
+    is_list: bool = False  # cells hold lists with commas, and a row stays whose entries have all been chosen
 
 
 @dataclass(frozen=True)
 class Block:
-    """A rectangle of cells. world: whose numbers these are.   corner: what the row names are.   quantities: what the
-    numbers of one cell are, in their order.   footer: rows that qualify the columns (controls).   notes: sentences.
-    choices: by which the page lets one choose rows.
-    """
+    """A rectangle of cells."""
 
     key: str
-    world: str
+    world: str  # whose numbers these are
     title: str
-    corner: str
+    corner: str  # what the row names are
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
-    quantities: tuple[str, ...]
-    footer: tuple[TableRow, ...] = ()
-    notes: tuple[str, ...] = ()
-    choices: tuple[RowChoice, ...] = ()
+    quantities: tuple[str, ...]  # what the numbers of one cell are, in their order
+    footer: tuple[TableRow, ...] = ()  # rows that qualify the columns (controls)
+    notes: tuple[str, ...] = ()  # sentences
+    choices: tuple[RowChoice, ...] = ()  # by which the page lets one choose rows
 
     def cells(self) -> Iterator[tuple[TableRow, str, TableCell]]:
         for row in self.rows:
@@ -142,37 +130,32 @@ class Block:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with the numbers it shows. name: of its files.   alt: what it shows, in words.   read: the files beside
-    results that it is drawn from, path -> SHA-256.
-    """
+    """A picture with the numbers it shows."""
 
-    name: str
+    name: str  # of its files
     world: str
     title: str
-    alt: str
+    alt: str  # what it shows, in words
     svg: str
     png: bytes
     numbers: Block | None = None
+    # The files beside results that it is drawn from, path -> SHA-256.
     read: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Section:
-    """One table or figure of the paper with all that belongs to it.
-
-    commands: what makes its results.   lead: what it shows and how to read it.   paper: what the paper found.
-    is_empty: it waits for results, and has nothing else to show.
-    """
+    """One table or figure of the paper with all that belongs to it."""
 
     key: str
     title: str
-    lead: str
+    lead: str  # what it shows and how to read it
     blocks: tuple[Block, ...] = ()
     figures: tuple[Figure, ...] = ()
-    commands: tuple[str, ...] = ()
-    paper: str = ""
+    commands: tuple[str, ...] = ()  # what makes its results
+    paper: str = ""  # what the paper found
     notes: tuple[str, ...] = ()
-    is_empty: bool = False
+    is_empty: bool = False  # it waits for results, and has nothing else to show
 
     def used(self) -> set[str]:
         """Anchors of the results that stand in it."""
@@ -182,21 +165,18 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportDocument:
-    """A whole report. worlds: name -> what it is.   glance: the few numbers to see first.
-    own: one's own audits, which come before everything else.   marks: those that are explained.
-    lists_used: the page's list of results has those alone that some number is from.
-    """
+    """A whole report."""
 
     name: str
     title: str
     subtitle: str
-    worlds: dict[str, str]
+    worlds: dict[str, str]  # name -> what it is
     sections: Sequence[Section]
-    glance: Block | None = None
+    glance: Block | None = None  # the few numbers to see first
     notes: tuple[str, ...] = field(default=())
-    marks: Mapping[str, str] = field(default_factory=lambda: MARKS)
-    own: Block | None = None
-    lists_used: bool = False
+    marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # those that are explained
+    own: Block | None = None  # one's own audits, which come before everything else
+    lists_used: bool = False  # the page's list of results has those alone that some number is from
 
     def without_empty_sections(self) -> ReportDocument:
         """As a reader sees it; which sections were left out is said."""

@@ -28,11 +28,9 @@ HEADER = re.compile(r"^\[(?P<key>[\w.-]+)\].*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """rows: row name -> column name -> the numbers of the cell, as printed.   source: file and key, for messages."""
-
     columns: tuple[str, ...]
-    rows: dict[str, dict[str, tuple[str, ...]]]
-    source: str = "a table"
+    rows: dict[str, dict[str, tuple[str, ...]]]  # row name -> column name -> the numbers of the cell, as printed
+    source: str = "a table"  # file and key, for messages
 
     def get(self, row: str, column: str) -> tuple[str, ...]:
         return self.rows.get(row, {}).get(column, ())

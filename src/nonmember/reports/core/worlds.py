@@ -12,29 +12,25 @@ from nonmember.results.load import Run
 
 @dataclass(frozen=True)
 class World:
-    """A family of results that may share a table.
+    """A family of results that may share a table."""
 
-    name: as results record it.   domains, targets, references: label in the results -> printed name, in printed order.
-    untouched, member: labels of the targets that stand for the paper's plain and trained model.
-    published: the printed names are the paper's, so that its numbers stand beside ours.
-    domains_of, targets_of, references_of: table -> the labels it shows, where not all.   command: makes a sweep.
-    fills: tables whose sweeps it can run, where not all; sections of the others leave it out.
-    """
-
-    name: str
+    name: str  # as results record it
     title: str
     about: str
-    command: str
+    command: str  # makes a sweep
+    # untouched, member: labels of the targets that stand for the paper's plain and trained model
     untouched: str = ""
     member: str = ""
+    # domains, targets, references: label in the results -> printed name, in printed order
     domains: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
-    published: bool = False
+    published: bool = False  # the printed names are the paper's, so that its numbers stand beside ours
+    # domains_of, targets_of, references_of: table -> the labels it shows, where not all
     domains_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     targets_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     references_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    fills: Sequence[str] = ()
+    fills: Sequence[str] = ()  # tables whose sweeps it can run, where not all; sections of the others leave it out
 
     def found(self, kind: str, runs: Iterable[Run], of: str = "") -> dict[str, str]:
         """Labels to print for `kind` (domain, target or reference): the configured ones, then others the runs have."""
@@ -83,13 +79,12 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 @dataclass(frozen=True)
 class Scope:
-    """The results of one world, as one report sees them. sweeps: table or figure -> the sweeps that may fill it, best
-    first.   names: kind of label (scores ...) -> label in the results -> printed name, in any world.
-    """
+    """The results of one world, as one report sees them."""
 
     world: World
     runs: tuple[Run, ...]
-    sweeps: Mapping[str, Sequence[str]]
+    sweeps: Mapping[str, Sequence[str]]  # table or figure -> the sweeps that may fill it, best first
+    # Kind of label (scores ...) -> label in the results -> printed name, in any world.
     names: Mapping[str, Mapping[str, str]]
 
     @cached_property

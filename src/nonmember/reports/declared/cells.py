@@ -216,10 +216,8 @@ def computed(
 
 @dataclass(frozen=True)
 class CellTemplate:
-    """text: as in the module's example.   names: what its numbers are, in their order, for the CSV."""
-
-    text: str
-    names: Sequence[str] = ()
+    text: str  # as in the module's example
+    names: Sequence[str] = ()  # what its numbers are, in their order, for the CSV
 
     @cached_property
     def _parsed(self) -> list[tuple[str, str | None, str | None, str | None]]:

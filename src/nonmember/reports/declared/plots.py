@@ -41,28 +41,16 @@ SIZE = (5.6, 3.4)
 class Plot:
     """A line for each combination of the facts `rows` over the labels of the fact `x`.
 
-    Attributes:
-        rows: Facts, see `FactAxis.read`; with `panels` the first has a panel for each of its labels.
-        x: The fact along the horizontal axis: numbers, or (`is_category`) labels one beside the other.
-        cell: The value, or the value with its two ends; what follows is in the table alone.
-        labels: What the two axes say.
-        alt: What it shows, in words.
-        marks: "lines", or "bars": points with their intervals.
-        band: Whether the area between the ends is shaded.
-        is_p: Whether the vertical axis is that of p-values: logarithmic, with a line at the level.
-        level: Where a horizontal line lies otherwise.
-        of_numbers: Title of the table of its numbers, before the world's.
-
     The others are as a table's.
     """
 
-    rows: Sequence[str]
-    x: str
-    cell: str
+    rows: Sequence[str]  # facts, see `FactAxis.read`; with `panels` the first has a panel for each of its labels
+    x: str  # the fact along the horizontal axis: numbers, or (`is_category`) labels one beside the other
+    cell: str  # the value, or the value with its two ends; what follows is in the table alone
     numbers: Sequence[str]
     title: str
-    labels: tuple[str, str]
-    alt: str
+    labels: tuple[str, str]  # what the two axes say
+    alt: str  # what it shows, in words
     sweep: str = ""
     section: str = ""
     part: str = ""
@@ -70,13 +58,13 @@ class Plot:
     where: Mapping[str, Any] = field(default_factory=dict)
     each: str | Mapping[str, str] = ""
     names: Mapping[str, Names] = field(default_factory=dict)
-    marks: str = LINES
+    marks: str = LINES  # "lines", or "bars": points with their intervals
     panels: bool = False
-    band: bool = False
-    is_p: bool = False
-    level: float = 0
+    band: bool = False  # whether the area between the ends is shaded
+    is_p: bool = False  # whether the vertical axis is that of p-values: logarithmic, with a line at the level
+    level: float = 0  # where a horizontal line lies otherwise
     is_category: bool = False
-    of_numbers: str = ""
+    of_numbers: str = ""  # title of the table of its numbers, before the world's
     published: PublishedTable | None = None
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -22,35 +22,26 @@ from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
 from nonmember.reports.declared.tables import TableSpec
+from nonmember.results.schema import required_fields
 
 SECTIONS, PRINTED_NUMBERS = "sections.md", "published.txt"
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A paper's own table, shown after ours, with marks where its p-values contradict the truth.
+    """A paper's own table, shown after ours, with marks where its p-values contradict the truth."""
 
-    Attributes:
-        numbers: What the numbers of a cell are.
-        title: Where it is not "Published: table N".
-        corner: What its rows are, where not what ours are.
-        template: How the numbers of a cell stand together, where not as ours do.
-        members: Rows whose target has read the sets; p-values of all others are of targets that have not.
-        truths: The truth of each number of a cell, where it is the same in all rows.
-        claim: What a small p speaks for.
-        doubted: Row -> the columns whose numbers are probably slips of the paper.
-        notes: Sentences below it.
-    """
-
-    numbers: Sequence[str]
-    title: str = ""
-    corner: str = ""
-    template: str = ""
+    numbers: Sequence[str]  # what the numbers of a cell are
+    title: str = ""  # where it is not "Published: table N"
+    corner: str = ""  # what its rows are, where not what ours are
+    template: str = ""  # how the numbers of a cell stand together, where not as ours do
+    # Rows whose target has read the sets; p-values of all others are of targets that have not.
     members: Sequence[str] = ()
-    truths: Sequence[str] = ()
-    claim: str = "non_membership"
+    truths: Sequence[str] = ()  # the truth of each number of a cell, where it is the same in all rows
+    claim: str = "non_membership"  # what a small p speaks for
+    # Row -> the columns whose numbers are probably slips of the paper.
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # sentences below it
 
     def block(self, key: str, table: PublishedTable, ours: TableSpec | None) -> Block:
         corner, template = (ours.head, ours.template) if ours else ("", "{}")
@@ -86,36 +77,30 @@ class Printed:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredReport(Report):
-    """A report told as data; what no table or figure can say is code, `special` of a subclass.
+    """A report told as data; what no table or figure can say is code, `special` of a subclass."""
 
-    Attributes:
-        folder: Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers
-            the name alone.
-        methods: Whose results it is about, all others are left out.
-        tables, figures: Name -> fields of `TableSpec` or `Plot`, in the order in which they stand in their sections;
-            `sweep` is the name where it is not given.
-        published: Key of a table of published.txt -> fields of `Printed`.
-        made_by: Section -> keys of the sweeps that fill it, where not its own.
-        glance: Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of
-            those among them that are counted; or `cell`, what of them stands there.
-        glance_note: How to read it.
-        notes: Sentences above everything.
-        special: Section -> what else stands in it.
-    """
-
+    # Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers the name
+    # alone.
     folder: str
+    # Whose results it is about, all others are left out.
     methods: Sequence[str]  # type: ignore[assignment, misc]
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # tables, figures: name -> fields of `TableSpec` or `Plot`, in the order in which they stand in their sections;
+    # `sweep` is the name where it is not given
     tables: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
-    published: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, Any] = field(default_factory=dict)  # key of a table of published.txt -> fields of `Printed`
+    # Section -> keys of the sweeps that fill it, where not its own.
     made_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of those among
+    # them that are counted; or `cell`, what of them stands there.
     glance: Mapping[str, Any] = field(default_factory=dict)  # type: ignore[assignment, misc]
-    glance_note: str = ""
+    glance_note: str = ""  # how to read it
+    # Sentences above everything.
     notes: Sequence[str] = ()  # type: ignore[assignment, misc]
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # type: ignore[misc]
 
-    special: ClassVar[Mapping[str, Callable[[Scope], Filled]]] = {}
+    special: ClassVar[Mapping[str, Callable[[Scope], Filled]]] = {}  # section -> what else stands in it
 
     @cached_property
     def path(self) -> Path:
@@ -228,13 +213,9 @@ def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
     known = kind.__dataclass_fields__
     if unknown := sorted(set(fields) - set(known)):
         raise ValueError(f"report.{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}.")
-    if missing := sorted(key for key, item in known.items() if key not in fields and _is_required(item)):
+    if missing := sorted(required_fields(kind) - set(fields)):
         raise ValueError(f"report.{name}: {', '.join(missing)} must be given.")
     try:
         return kind(**fields)
     except ValueError as error:
         raise ValueError(f"report.{name}: {error}") from error
-
-
-def _is_required(item: Any) -> bool:
-    return bool(item.default is MISSING and item.default_factory is MISSING)

@@ -31,21 +31,15 @@ Names = Mapping[Any, str] | str  # label -> printed name, or a format of the lab
 
 @dataclass(frozen=True)
 class FactAxis:
-    """A fact of results along which a table goes.
+    """A fact of results along which a table goes."""
 
-    Attributes:
-        fact: Its name, see `Run.get`; or `pair`, the untouched and the trained target of a world.
-        names: Label in the results -> printed name, in printed order; in ascending order, with all that results have,
-            where `other` is a format for those that are not listed (`none`: for those without the fact); or a format
-            alone. None: the world's names.
-        is_present: Whether labels without results are left out.
-        if_several: Whether a single label is left out of the rows' names, and said in a note.
-    """
-
-    fact: str
+    fact: str  # its name, see `Run.get`; or `pair`, the untouched and the trained target of a world
+    # Label in the results -> printed name, in printed order; in ascending order, with all that results have, where
+    # `other` is a format for those that are not listed (`none`: for those without the fact); or a format alone. None:
+    # the world's names.
     names: Names | None = None
-    is_present: bool = False
-    if_several: bool = False
+    is_present: bool = False  # whether labels without results are left out
+    if_several: bool = False  # whether a single label is left out of the rows' names, and said in a note
 
     @classmethod
     def read(cls, text: str, names: Mapping[str, Names]) -> FactAxis:
@@ -95,47 +89,30 @@ class FactAxis:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A row for each combination of the facts `rows`, a column for each label of the fact `columns`.
+    """A row for each combination of the facts `rows`, a column for each label of the fact `columns`."""
 
-    Attributes:
-        rows: Facts, see `FactAxis.read`.
-        columns: A fact; or name -> cell, where columns are different numbers, and rows without results are left out.
-        cell: What stands in a cell, see `cells`.
-        numbers: What the numbers of a cell are.
-        sweep: Of the report's sweeps: whose results it shows; and the section it stands in.
-        section: The section, where it is another.
-        part: Tells several tables of one section apart, in their keys.
-        title: Before the world's; where there is none, the world's alone.
-        corner: What the rows' names are, where the facts' names do not say it.
-        where: Facts that its results have, see `chosen`. "@one" is one of several targets, the member first.
-        each: Of what parts of each result's details it is, see `parts_of`; `details.each` is the part, the fact `each`
-            its name.
-        names: Fact -> its names, where not the report's.
-        joined: How the names of several facts make a row's.
-        notes: Sentences before what is said of every table, with fields as in a cell.
-        said: The same, before it is said what is missing.
-        is_family: Whether its p-values, in columns that hold nothing else, are adjusted as one family.
-        has_controls: Whether the negative controls stand under or beside it.
-        published: The paper's table, whose numbers stand beside ours where the models are the paper's.
-    """
-
-    rows: Sequence[str]
+    rows: Sequence[str]  # facts, see `FactAxis.read`
+    # A fact; or name -> cell, where columns are different numbers, and rows without results are left out.
     columns: str | Mapping[str, str]
-    cell: str = ""
-    numbers: Sequence[str] = ("number",)
-    sweep: str = ""
-    section: str = ""
-    part: str = ""
-    title: str = ""
-    corner: str = ""
+    cell: str = ""  # what stands in a cell, see `cells`
+    numbers: Sequence[str] = ("number",)  # what the numbers of a cell are
+    sweep: str = ""  # of the report's sweeps: whose results it shows; and the section it stands in
+    section: str = ""  # the section, where it is another
+    part: str = ""  # tells several tables of one section apart, in their keys
+    title: str = ""  # before the world's; where there is none, the world's alone
+    corner: str = ""  # what the rows' names are, where the facts' names do not say it
+    # Facts that its results have, see `chosen`. "@one" is one of several targets, the member first.
     where: Mapping[str, Any] = field(default_factory=dict)
+    # Of what parts of each result's details it is, see `parts_of`; `details.each` is the part, the fact `each` its
+    # name.
     each: str | Mapping[str, str] = ""
-    names: Mapping[str, Names] = field(default_factory=dict)
-    joined: str = ""
-    notes: Sequence[str] = ()
-    said: Sequence[str] = ()
-    is_family: bool = True
-    has_controls: bool = False
+    names: Mapping[str, Names] = field(default_factory=dict)  # fact -> its names, where not the report's
+    joined: str = ""  # how the names of several facts make a row's
+    notes: Sequence[str] = ()  # sentences before what is said of every table, with fields as in a cell
+    said: Sequence[str] = ()  # the same, before it is said what is missing
+    is_family: bool = True  # whether its p-values, in columns that hold nothing else, are adjusted as one family
+    has_controls: bool = False  # whether the negative controls stand under or beside it
+    # The paper's table, whose numbers stand beside ours where the models are the paper's.
     published: PublishedTable | None = None
 
     def __post_init__(self) -> None:

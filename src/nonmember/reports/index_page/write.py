@@ -38,13 +38,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Index:
-    """path: of the page.   unusable: of each result that cannot be used, why.   num_without_seal: of how many a change
-    could not be noticed."""
-
-    path: Path
+    path: Path  # of the page
     num_audits: int
-    unusable: tuple[str, ...]
-    num_without_seal: int
+    unusable: tuple[str, ...]  # of each result that cannot be used, why
+    num_without_seal: int  # of how many a change could not be noticed
 
 
 def try_to_write_index(folder: Path) -> Path | None:

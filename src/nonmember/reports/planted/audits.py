@@ -240,18 +240,12 @@ SIGNS = {"prism": -1, "llm_di": -1}  # of a method's statistic, for higher to me
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """What a method says of an audit.
-
-    Attributes:
-        value: The higher, the more of the set was read.
-        dose: Readings of the set.
-        target: Key of the model.
-    """
+    """What a method says of an audit."""
 
     run: Run
-    value: float
-    dose: int
-    target: str
+    value: float  # the higher, the more of the set was read
+    dose: int  # readings of the set
+    target: str  # key of the model
 
     @property
     def corpus(self) -> str:

@@ -32,9 +32,7 @@ RANKING, NOTHING = "a number", "nothing"
 
 @dataclass(frozen=True)
 class SingleScore:
-    """name: as printed."""
-
-    name: str
+    name: str  # as printed
     score: Score
 
 
@@ -78,19 +76,12 @@ def name_of_score(single: SingleScore, key: str) -> str:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a contestant needs.
+    """What a contestant needs."""
 
-    Attributes:
-        access: To the target, in words.
-        beside: What else.
-        says: What its verdict may speak for, or a number.
-        cost: Of an audit of a set of the arena's size, where it can be reckoned.
-    """
-
-    access: str
-    beside: tuple[str, ...]
-    says: str
-    cost: Cost | None = None
+    access: str  # to the target, in words
+    beside: tuple[str, ...]  # what else
+    says: str  # what its verdict may speak for, or a number
+    cost: Cost | None = None  # of an audit of a set of the arena's size, where it can be reckoned
 
 
 def situation_of(documents: int) -> Situation:
@@ -120,13 +111,11 @@ def _needs_of_method(method: str, situation: Situation) -> Needs:
 
 @dataclass(frozen=True)
 class ArenaContestant:
-    """name: as printed.   method: as results call it.   is_score: one of several that an audit tells."""
-
-    name: str
-    method: str
+    name: str  # as printed
+    method: str  # as results call it
     needs: Needs
     entries: tuple[AuditEntry, ...] = field(repr=False)
-    is_score: bool = False
+    is_score: bool = False  # one of several that an audit tells
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from nonmember.records import FloatArray
 from nonmember.reports.core.documents import read_values
 from nonmember.reports.planted.rereading import MeasuredFeatures, measured, measured_on, panel_between, panel_shape
 from nonmember.results.load import Run, load_runs
+from nonmember.results.pilots import require_alike
 from nonmember.stats.dose_curve import dose_curve
 from nonmember.stats.dose_planning import DosePilot, scale_by_documents
 
@@ -22,25 +23,18 @@ PARTS = (1, 2, 4)  # the set whole, in halves and in quarters
 
 @dataclass(frozen=True)
 class KnownDoses:
-    """pilots: by set.   excluded: readings that are to be.   num_documents: of the pilot's smallest set.   round: how
-    many models one round of controls trains.   seconds: to train one of them, None where nothing tells.   notes: where
-    it is from."""
-
-    pilots: Mapping[str, DosePilot]
-    excluded: float
-    num_documents: int
-    round: int
-    seconds: float | None
-    notes: tuple[str, ...]
+    pilots: Mapping[str, DosePilot]  # by set
+    excluded: float  # readings that are to be
+    num_documents: int  # of the pilot's smallest set
+    round: int  # how many models one round of controls trains
+    seconds: float | None  # to train one of them, None where nothing tells
+    notes: tuple[str, ...]  # where it is from
 
 
 @dataclass(frozen=True)
 class DoseAudits:
-    """folders: every result by the dose meter below them, all with controls of the same readings.   exclude: so many
-    readings or more; None: what the audits exclude."""
-
-    folders: Sequence[str]
-    exclude: float | None
+    folders: Sequence[str]  # every result by the dose meter below them, all with controls of the same readings
+    exclude: float | None  # so many readings or more; None: what the audits exclude
 
     def __post_init__(self) -> None:
         require_number(self.exclude, "(0, inf)", "pilot.exclude", or_null=True, hint="It is a number of readings.")
@@ -58,18 +52,13 @@ class DoseAudits:
                 f"There is no result of the dose meter below {where}. Run `nonmember audit method=dose` on a few "
                 "documents first, and name its folder: pilot.folders=[FOLDER]."
             )
-        alike = {
+        of_runs: dict[str, Callable[[Run], object]] = {
             "controls of different readings": lambda run: [dose for dose, _ in _round(run)],
             "different worlds": lambda run: run.question.world,
             "different panels": lambda run: run.question.settings.get("panel"),
             "different lengths of text": lambda run: run.question.settings.get("max_tokens"),
         }
-        for what, of in alike.items():
-            if any(of(run) != of(runs[0]) for run in runs):
-                raise ValueError(
-                    f"The audits below {where} have {what}, and no one pilot is made of them. Name the folder of one "
-                    "group: pilot.folders=[FOLDER]."
-                )
+        require_alike(runs, where, of_runs)
         one_per_set = {run.question.corpus: run for run in runs}
         pilots = {name: _pilot(run) for name, run in one_per_set.items()}
         excluded = self.exclude or _excluded(runs)

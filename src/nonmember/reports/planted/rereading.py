@@ -37,11 +37,9 @@ class MeasuredFeatures:
 
 @dataclass(frozen=True)
 class RereadAudit:
-    """reading: what the meter says now.   alpha: the level of the audit."""
-
     run: Run
-    reading: DoseReading
-    alpha: float
+    reading: DoseReading  # what the meter says now
+    alpha: float  # the level of the audit
 
     @property
     def found(self) -> bool:
