@@ -71,7 +71,7 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "prism_power_tau prism_power_rate prism_power_k prism_power_seeds prism_power_documents "
             "prism_power_faint chat chat_dose sampled fsd_protocol decop_replay decop_replay_scores "
             "decop_replay_calibrated",
-            "smollm": "demo_real smollm_asked",
+            "smollm": "demo_real smollm_asked chat_smollm",
             "smollm_kinds": "smollm_kinds smollm_kinds_asked prism_power_smollm",
             "published": "smollm_published",
             "pile": "pile years_pile",

@@ -10,11 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from nonmember.checks import Checked, OneOf, require_count, require_distinct, require_kind, require_number, wrong
+from nonmember.checks import Checked, require_count, require_distinct, require_kind, require_number, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Access, Answers
 from nonmember.endpoints.asked import Asked
@@ -447,7 +447,7 @@ class SampledMethod(Method):
     """A method whose test resamples documents, or takes them for independent draws."""
 
     # cluster: documents of one are drawn together; document: each by itself, as the papers have it.
-    sampling_unit: Annotated[str, OneOf(("cluster", "document"))] = field(default="document", kw_only=True)
+    sampling_unit: Literal["cluster", "document"] = field(default="document", kw_only=True)
 
     def settings(self) -> dict[str, Any]:
         """The unit only where it is the cluster, so that keys of what was stored before it came are the same."""
