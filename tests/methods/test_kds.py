@@ -169,6 +169,7 @@ def run(asked: Audit, folder, name="one"):
     return run_audit(asked, tiny.builder(folder / "store"), folder / name)
 
 
+@pytest.mark.slow  # bundles of it are made and recomputed in tests/evidence
 def test_from_documents_to_a_result(tmp_path):
     method = replace(ALL, baselines=[Perplexity(), ReferenceDifference()])
     result = run(audit(method), tmp_path)
