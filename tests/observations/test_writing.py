@@ -10,7 +10,7 @@ import lightning
 import numpy as np
 import pytest
 import torch
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import tiny
 from nonmember.models.loading import train_tokenizer
@@ -54,6 +54,24 @@ def test_neither_order_nor_batches_nor_processes_matter(model, tokenizer, prompt
     assert write(model, tokenizer, prompts, tmp_path / "c", two) == written
     assert write(model, tokenizer, {"d3": prompts["d3"]}, tmp_path / "d") == {"d3": written["d3"]}
     assert write(model, tokenizer, prompts, tmp_path / "e", seed=2) != written
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("rwkv", {"hidden_size": 16, "num_hidden_layers": 2, "context_length": 64}),  # knows no mask
+        ("trocr", {"d_model": 16, "decoder_layers": 1, "decoder_attention_heads": 2, "max_position_embeddings": 64}),
+    ],
+)
+def test_padding_that_a_model_reads_is_put_before_no_prompt(kind, sizes, tokenizer, tmp_path):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=len(tokenizer), **sizes)).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(8)  # far from its rounding
+    prompts = {f"d{length}": [*range(5, 5 + length)] for length in (3, 11, 7)}
+    together = write(model, tokenizer, prompts, tmp_path / "together", temperature=0.0)
+    alone = write(model, tokenizer, prompts, tmp_path / "alone", temperature=0.0, cache_bytes=1)
+    assert together == alone
 
 
 @pytest.mark.parametrize("heads", [None, 2, 1])
