@@ -363,6 +363,7 @@ def test_splits_and_shards_are_told_by_names(build, put, tmp_path):
     with pytest.raises(ValueError, match=r"1 of 2 files of train; train-00001-of-00002.jsonl is missing"):
         build(Documents(folder, split="train"))
     assert len(build(Documents(folder, pattern="*.jsonl"))) == 2, "a pattern is a choice"
+    assert len(build(Documents(folder, pattern="*.jsonl", split="test"))) == 1, "and a split another"
     put("set/notes.jsonl", '"a"')
     (tmp_path / "set" / "train-00000-of-00002.jsonl").rename(tmp_path / "set" / "train.jsonl")
     assert len(build(Documents(folder))) == 3, "not all are named so"

@@ -86,12 +86,13 @@ def forms(files: Sequence[File]) -> str:
 
 
 def _of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Path]:
-    """Those of the pattern; else those of a known form, or else all, of one split. In order of their names."""
+    """Those of the pattern, of the split if one is chosen; else those of a known form, or else all, of one split. In
+    order of their names."""
     files = files_in(folder, pattern)
     if pattern is not None:
         if not files:
             raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
-        return files
+        return files if split is None else _of_one_split(folder, files_in(folder), files, split)
     if not files:
         raise ValueError(f"The folder {folder} has no files. Name another.")
     documents = _without_caches(files)
