@@ -117,5 +117,6 @@ def test_what_would_lose_the_turns_is_refused() -> None:
     assert all(
         item.pieces[0] in ("User: one two\n\nAssistant: ", "User: five six\n\nAssistant: ") for item in neighbours
     )
+    assert {word for item in neighbours for word in item.pieces[1].split()} <= {"three", "four", "seven", "eight"}
     with pytest.raises(ValueError, match="'d0' is a conversation, and what is asked for puts another text"):
         build(NearDuplicates(spec, 1.0, "salt"))
