@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from omegaconf import OmegaConf
 
@@ -87,6 +88,16 @@ def test_conversations_in_any_list(kind):
     assert "data=chat" in inputs.overrides
     with pytest.raises(ValueError, match="got a set"):
         inputs.add_texts("documents", {"texts", "without an order"})
+
+
+def test_no_column_of_a_table_is_lost():
+    texts = [["a", "b"], ["c", "d"]]
+    for table in (pd.DataFrame(texts, columns=["text"] * 2), pa.table(texts, names=["text"] * 2)):
+        with pytest.raises(ValueError, match="documents must have columns of different names; 'text' occurs twice"):
+            Inputs([]).add_texts("documents", table)
+    with pytest.raises(ValueError, match=r"list of texts, a pandas DataFrame or an Arrow table; got an? \w+"):
+        Inputs([]).add_texts("documents", pa.array(["a"]))
+    Inputs([]).add_texts("documents", [{"text": "a", None: ["what csv.DictReader has no name for"]}])
 
 
 def test_a_model_with_an_adapter_is_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
-from nonmember.checks import shown
+from nonmember.checks import first_few, shown
 from nonmember.config.compose import composed, explained
 from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
@@ -206,11 +207,13 @@ def _name(model: Any) -> str:
 
 def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     """A row per document."""
-    if hasattr(given, "to_pylist"):  # Arrow
+    if hasattr(given, "to_pylist") and hasattr(given, "schema"):  # Arrow
+        _require_different(given.schema.names, name)
         return list(given.to_pylist())
     if hasattr(given, "to_frame") and hasattr(given, "index"):  # pandas' Series
         return _with_index([dict(row) for row in _rows(list(given), name)], given.index)
-    if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
+    if hasattr(given, "to_dict") and hasattr(given, "columns") and hasattr(given, "index"):  # pandas
+        _require_different(map(str, given.columns), name)
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
         return _with_index(rows, given.index)
     if isinstance(given, Iterable) and not isinstance(given, Mapping | Set):  # a set has no order of its own
@@ -220,11 +223,17 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
         if all(isinstance(row, list | tuple) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
             return [{"messages": row} for row in rows]  # conversations
         if all(isinstance(row, Mapping) for row in rows):
-            return [dict(row) for row in rows]
+            return [{str(key): value for key, value in row.items()} for row in rows]
     raise ValueError(
         f"{name} must be a path, a list of texts, a pandas DataFrame or an Arrow table; got {_kind(given)}. Pass a "
         "list of str, or of conversations (lists of messages)."
     )
+
+
+def _require_different(columns: Iterable[str], name: str) -> None:
+    """Of columns of one name a row would have the last alone."""
+    if twice := [repr(column) for column, number in Counter(columns).items() if number > 1]:
+        raise ValueError(f"{name} must have columns of different names; {first_few(twice)} occurs twice. Rename one.")
 
 
 def _with_index(rows: list[dict[str, Any]], index: Iterable[Any]) -> list[Mapping[str, Any]]:
