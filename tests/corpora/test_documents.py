@@ -258,6 +258,7 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
         ("cut.arrow", STREAM[:-8], "the end-of-stream marker is missing"),
         ("more.jsonl.gz", gzip.compress(JSONL, mtime=0) + b"more", "must be a complete gzip file"),
         ("more.jsonl.bz2", bz2.compress(JSONL) + b"more", "must be a complete bzip2 file"),
+        ("empty_stream.jsonl.bz2", bz2.compress(JSONL) + bz2.compress(b"") + bz2.compress(JSONL), "must be a complete"),
         ("more.jsonl.xz", lzma.compress(JSONL) + b"more", "must be a complete xz file"),
         ("more.jsonl.zst", zst(JSONL) + b"more", "must be a complete Zstandard file"),
         ("twice.jsonl", '{"text": "a"}\n{"text": "a", "n": {"k": 1, "k": 2}}', "line 2 names 'k' twice"),
