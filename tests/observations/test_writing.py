@@ -74,12 +74,17 @@ def test_padding_that_a_model_reads_is_put_before_no_prompt(kind, sizes, tokeniz
     assert together == alone
 
 
+NO_FURTHER = {"hidden_size_per_layer_input": 0, "layer_types": ["sliding_attention"] * 2 + ["full_attention"]}
+
+
 @pytest.mark.parametrize("heads", [None, 2, 1])
 def test_keys_and_values_take_what_they_are_said_to(heads):
     given = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 4}
     given["num_hidden_layers"] = 3
     grouped = LlamaForCausalLM(LlamaConfig(**given, num_key_value_heads=heads))
-    for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given))):
+    of_two_widths = given | {"head_dim": 4, "num_key_value_heads": heads or 4, "per_layer_config": {"2": {"head_dim": 8}}}
+    gemma = AutoModelForCausalLM.from_config(AutoConfig.for_model("gemma4_text", **of_two_widths, **NO_FURTHER))
+    for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given)), gemma):
         cache = model(torch.zeros(2, 5, dtype=torch.long), use_cache=True).past_key_values
         stored = [table for layer in cache.layers for table in (layer.keys, layer.values)]
         assert sum(item.numel() * item.itemsize for item in stored) == 10 * writing.cache_bytes_of_token(model)

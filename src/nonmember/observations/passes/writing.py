@@ -199,10 +199,12 @@ def longest_context(model: Any) -> int | None:
 def cache_bytes_of_token(model: Any) -> int:
     """Keys and values of all layers; of a kind of model without attention heads, as if it had as many as its width."""
     config = model.config.get_text_config()
-    heads = getattr(config, "num_attention_heads", None) or 1
-    width = getattr(config, "head_dim", None) or config.hidden_size // heads
-    stored = getattr(config, "num_key_value_heads", None) or heads
-    return int(2 * config.num_hidden_layers * stored * width * model.dtype.itemsize)
+    stored = 0
+    for layer in getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers:  # alike or not
+        heads = getattr(layer, "num_attention_heads", None) or 1
+        width = getattr(layer, "head_dim", None) or layer.hidden_size // heads
+        stored += (getattr(layer, "num_key_value_heads", None) or heads) * width
+    return int(2 * stored * model.dtype.itemsize)
 
 
 class Writer(Held, lightning.LightningModule):
