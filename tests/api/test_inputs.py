@@ -101,7 +101,7 @@ def test_no_column_of_a_table_is_lost():
 
 
 def test_a_model_with_an_adapter_is_refused():
-    model = SimpleNamespace(state_dict=dict, config=None, peft_config={})
+    model = SimpleNamespace(state_dict=dict, get_input_embeddings=list, config=None, peft_config={})
     with pytest.raises(ValueError, match=r"target must be a model without an adapter; .* Pass model\.merge_and_unload"):
         Inputs([]).add_model("target", (model, str))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,33 @@ Overrides = Sequence[str] | Mapping[str, Any]
 @contextmanager
 def at_work() -> Iterator[None]:
     """Ctrl-C saves what training has reached and comes out as KeyboardInterrupt, Hydra's errors as ValueError with the
-    sentence of the command line. The libraries are quiet meanwhile."""
-    with interruptible(ends_process=False), quiet(), explained():
+    sentence of the command line. The libraries are quiet meanwhile, and torch computes as it does for a command."""
+    with interruptible(ends_process=False), quiet(), explained(), _as_torch_begins():
         try:
             yield
         except (Exception, KeyboardInterrupt, SystemExit) as error:
             if (interruption := interruption_of(error)) is not None:
                 raise interruption from None
             raise
+
+
+@contextmanager
+def _as_torch_begins() -> Iterator[None]:
+    """Without what the calling program has set for its own arithmetic: numbers would move, and keys not tell it."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    with ExitStack() as stack:
+        for context in (torch.inference_mode(False), torch.enable_grad()):
+            stack.enter_context(context)
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
+            stack.enter_context(torch.autocast(device, enabled=False))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+        yield
 
 
 @dataclass
@@ -187,7 +207,8 @@ def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
         model, tokenizer = given
     else:
         model, tokenizer = getattr(given, "model", None), getattr(given, "tokenizer", None)
-    if not (callable(getattr(model, "state_dict", None)) and hasattr(model, "config") and callable(tokenizer)):
+    is_model = all(callable(getattr(model, name, None)) for name in ("state_dict", "get_input_embeddings"))
+    if not (is_model and hasattr(model, "config") and callable(tokenizer)):
         raise ValueError(
             f"{argument} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
             f"{_kind(given)}. Pass {argument}=(model, tokenizer)."
@@ -197,7 +218,18 @@ def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
             f"{argument} must be a model without an adapter; got {_kind(model)} with one. Pass "
             "model.merge_and_unload(), or the path of the saved adapter."
         )
+    if hooked := [name or "the whole" for name, module in model.named_modules() if _has_hooks(module)]:
+        raise ValueError(
+            f"{argument} must be a model without forward hooks, which may change what it says; got one with hooks at "
+            f"{first_few(hooked)}. Remove them (handle.remove())."
+        )
     return model, tokenizer
+
+
+def _has_hooks(module: Any) -> bool:
+    """Besides those by which torch and transformers do their own work."""
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    return any(getattr(hook, "__module__", "").partition(".")[0] not in ("torch", "transformers") for hook in hooks)
 
 
 def _name(model: Any) -> str:
