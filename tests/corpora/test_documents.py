@@ -193,6 +193,16 @@ def test_the_text_column_is_found_or_asked_for(build, put, rows, answer):
         assert build(Documents(path)).documents[0].text == rows[0][answer]
 
 
+def test_files_of_other_names_in_a_folder_are_told(build, put, tmp_path, caplog):
+    for name in ("notes.md", "a.html", "b.html", "README.rst", "c"):
+        put(f"set/{name}", name)
+    assert build(Documents(str(tmp_path / "set"))).doc_ids == ("notes.md",)
+    assert build(Documents(str(tmp_path / "set"), pattern="*.html")).doc_ids == ("a.html", "b.html")
+    (said,) = (item.getMessage() for item in caplog.records if "passed over" in item.getMessage())
+    assert "3 files are passed over" in said
+    assert "(2 .html, 1 without a suffix). Give data.pattern='**/*.html'" in said
+
+
 def test_a_folder_of_several_forms_asks_which(build, put, tmp_path):
     put("set/README.md", "# not a document")
     put("set/a.jsonl", '{"text": "a"}\n')
