@@ -10,7 +10,14 @@ import lightning
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 import tiny
 from nonmember.models.loading import train_tokenizer
@@ -82,7 +89,8 @@ def test_keys_and_values_take_what_they_are_said_to(heads):
     given = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 4}
     given["num_hidden_layers"] = 3
     grouped = LlamaForCausalLM(LlamaConfig(**given, num_key_value_heads=heads))
-    of_two_widths = given | {"head_dim": 4, "num_key_value_heads": heads or 4, "per_layer_config": {"2": {"head_dim": 8}}}
+    widths = {"head_dim": 4, "per_layer_config": {"2": {"head_dim": 8}}}
+    of_two_widths = given | {"num_key_value_heads": heads or 4, **widths}
     gemma = AutoModelForCausalLM.from_config(AutoConfig.for_model("gemma4_text", **of_two_widths, **NO_FURTHER))
     for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given)), gemma):
         cache = model(torch.zeros(2, 5, dtype=torch.long), use_cache=True).past_key_values

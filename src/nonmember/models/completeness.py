@@ -31,8 +31,8 @@ HARMLESS = {
     ),
 }
 LAYER = re.compile(r"(?:^|\.)(layers\.(\d+))\.")
-# What llama.cpp calls the ways in which byte-level vocabularies have texts split as GPT-2's has; and those that have every
-# digit alone besides, so that there are no longer numbers among their tokens.
+# What llama.cpp calls the ways in which byte-level vocabularies have texts split as GPT-2's has; and those that have
+# every digit alone besides, so that there are no longer numbers among their tokens.
 AS_GPT2 = {"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat", "a.x-4.0", "mellum"}
 OF_DIGITS = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}
 KIND_AND_WAY = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
@@ -157,8 +157,8 @@ def say_if_split_otherwise(file: Path) -> None:
     if kind == "gpt2" and way is not None and way not in AS_GPT2 | OF_DIGITS | GGUF_PRE_TOKENIZER_SPLITS.keys():
         log.warning(
             "%s has texts split in a way that it calls %s, which transformers does not know: it splits them as GPT-2's "
-            "tokenizer does. Some, numbers above all, may be cut into other tokens than in its training. Take the model as "
-            "safetensors with its tokenizer.json.",
+            "tokenizer does. Some, numbers above all, may be cut into other tokens than in its training. Take the "
+            "model as safetensors with its tokenizer.json.",
             file,
             way,
         )

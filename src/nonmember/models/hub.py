@@ -158,9 +158,9 @@ def _say_if_read_otherwise(tokenizer: Any, path: str, revision: str | None) -> N
     if ids != meant.ids:
         first = next((index for index, pair in enumerate(zip(ids, meant.ids, strict=False)) if len({*pair}) > 1), 0)
         log.warning(
-            "%s: transformers reads texts as a %s, otherwise than tokenizer.json says: %s in place of %s, say. If the model "
-            "was trained by that file, scores are wrong. Give (model, PreTrainedTokenizerFast.from_pretrained(FOLDER)) from "
-            "Python, or save the tokenizer anew where it was trained by the class.",
+            "%s: transformers reads texts as a %s, otherwise than tokenizer.json says: %s in place of %s, say. If the "
+            "model was trained by that file, scores are wrong: from Python, give it with the tokenizer "
+            "PreTrainedTokenizerFast.from_pretrained(FOLDER). If it was trained by the class, save the tokenizer anew.",
             path,
             kind,
             tokenizer.convert_ids_to_tokens(ids[first : first + NUM_SHOWN]),

@@ -29,12 +29,7 @@ from transformers.integrations import hub_kernels
 from transformers.utils import cached_file, is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
-from nonmember.models.completeness import (
-    require_all_read,
-    require_complete,
-    require_meaning,
-    say_if_split_otherwise,
-)
+from nonmember.models.completeness import require_all_read, require_complete, require_meaning, say_if_split_otherwise
 from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
 from nonmember.models.hub import base_of, first_line, load_tokenizer, location
 from nonmember.models.tokenizing import is_failure

@@ -175,8 +175,8 @@ def _pair(row: Row, request: str, beside: Sequence[str], answer: str, where: str
         return [*first, *last]
     if _is_given(row.get("history")):
         raise ValueError(
-            f"{where}: column 'history' holds earlier turns, which are not read. Write the whole conversation as a list "
-            "of messages, or leave such rows out."
+            f"{where}: column 'history' holds earlier turns, which are not read. Write the whole conversation as a "
+            "list of messages, or leave such rows out."
         )
     asked = [first, *(_plain(row[name]) for name in beside if not is_missing(row.get(name)) and row[name] != "")]
     texts = [item for item in asked if isinstance(item, str)]
@@ -212,8 +212,8 @@ def _turn(item: object, number: int, where: str) -> Turn:
         )
     if any(_is_given(item.get(name)) for name in THOUGHTS):
         raise ValueError(
-            f"{where}: message {number} has thoughts beside its text, which differ from template to template and are not "
-            "scored. Leave such conversations out, or write the thoughts into the text."
+            f"{where}: message {number} has thoughts beside its text, which differ from template to template and are "
+            "not scored. Leave such conversations out, or write the thoughts into the text."
         )
     if not isinstance(speaker, str) or speaker not in ROLES:
         raise ValueError(

@@ -113,8 +113,8 @@ def _of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Pat
 def _say_passed_over(folder: Path, suffixes: tuple[tuple[str, int], ...]) -> None:
     """Once a process: a folder is listed several times."""
     log.warning(
-        "%s: %s files are passed over, as their names say nothing of what they hold (%s). Give data.pattern='**/*%s' to "
-        "have such ones read.",
+        "%s: %s files are passed over, as their names say nothing of what they hold (%s). Give data.pattern='**/*%s' "
+        "to have such ones read.",
         folder,
         f"{sum(number for _, number in suffixes):,}",
         first_few(f"{number:,} {suffix or 'without a suffix'}" for suffix, number in suffixes),

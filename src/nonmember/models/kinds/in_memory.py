@@ -93,8 +93,8 @@ def _copied(model: Any, known: dict[int, Any]) -> Any:
     except (RuntimeError, TypeError) as error:  # of tensors with a history, locks and the like that it was given
         line = str(error).splitlines()[0]
         raise ValueError(
-            f"A {type(model).__name__} in memory is read as a copy, and this one cannot be copied: {line} Take out what "
-            "was added to it, or save it with save_pretrained and give the folder."
+            f"A {type(model).__name__} in memory is read as a copy, and this one cannot be copied: {line} Take out "
+            "what was added to it, or save it with save_pretrained and give the folder."
         ) from error
 
 
@@ -109,8 +109,8 @@ def content_of(model: Any, tokenizer: Any) -> str:
     for name, tensor in sorted(model.state_dict().items()):
         if not hasattr(tensor, "dtype"):
             raise ValueError(
-                f"A model in memory is known by its weights, and {name} is no tensor but a {type(tensor).__name__}. Give "
-                "the model as it was before it was quantised, or its folder."
+                f"A model in memory is known by its weights, and {name} is no tensor but a {type(tensor).__name__}. "
+                "Give the model as it was before it was quantised, or its folder."
             )
         _add(digest, name, str(tensor.dtype), str(tuple(tensor.shape)))
         digest.update(_bytes(tensor))
