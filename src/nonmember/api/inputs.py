@@ -229,7 +229,8 @@ def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
 def _has_hooks(module: Any) -> bool:
     """Besides those by which torch and transformers do their own work."""
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
-    return any(getattr(hook, "__module__", "").partition(".")[0] not in ("torch", "transformers") for hook in hooks)
+    owners = {(getattr(hook, "__module__", None) or "").partition(".")[0] for hook in hooks}
+    return bool(owners - {"torch", "transformers"})
 
 
 def _name(model: Any) -> str:
