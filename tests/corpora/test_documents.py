@@ -223,6 +223,9 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
     assert asked == [Hub("owner/set", None, "train", "v1", name, None) for name in ("input", "label")]
     with pytest.raises(ValueError, match=r"must be one column for a data set on the hub; got '\{a\} \{b\}'"):
         Documents("owner/set", revision="v1", text_field="{a} {b}").build(SimpleNamespace(get=asked.append))
+    for choice in ({"split": "test"}, {"pattern": "*.parquet"}):
+        with pytest.raises(ValueError, match=r"are of files, and owner/set is a data set.*hub_split="):
+            Documents("owner/set", revision="v1", **choice).validate()
     with pytest.raises(ValueError, match=r"Expected a file.*nothing is there"):
         Documents("gone.csv").identity()
 
@@ -378,6 +381,8 @@ def test_splits_and_shards_are_told_by_names(build, put, tmp_path):
     put("set/notes.jsonl", '"a"')
     (tmp_path / "set" / "train-00000-of-00002.jsonl").rename(tmp_path / "set" / "train.jsonl")
     assert len(build(Documents(folder))) == 3, "not all are named so"
+    with pytest.raises(ValueError, match=r"pattern chooses files of one folder; got '\*'"):
+        build(Documents(f"{folder}/notes.jsonl", pattern="*"))
     with pytest.raises(ValueError, match="Only folders have other splits"):
         build(Documents(f"{folder}/notes.jsonl", split="train"))
 

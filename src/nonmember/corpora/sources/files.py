@@ -67,6 +67,11 @@ def documents_at(paths: Sequence[str], split: str | None, pattern: str | None) -
         names = {path: path.relative_to(folder).as_posix() for path in found}
     else:
         require_choice(split or "lines", get_args(Split), "data.split", hint="Only folders have other splits.")
+        if pattern is not None:
+            raise ValueError(
+                f"data.pattern chooses files of one folder; got {pattern!r} with {', '.join(paths)}. Name the folder "
+                "as data.path, or write the pattern into it."
+            )
         found = files_at(paths)
         alike = len({stem_of(path.name) for path in found}) < len(found)
         names = {path: str(path) if alike else path.name for path in found}
