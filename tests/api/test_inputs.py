@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from omegaconf import OmegaConf
 
@@ -89,8 +90,18 @@ def test_conversations_in_any_list(kind):
         inputs.add_texts("documents", {"texts", "without an order"})
 
 
+def test_no_column_of_a_table_is_lost():
+    texts = [["a", "b"], ["c", "d"]]
+    for table in (pd.DataFrame(texts, columns=["text"] * 2), pa.table(texts, names=["text"] * 2)):
+        with pytest.raises(ValueError, match="documents must have columns of different names; 'text' occurs twice"):
+            Inputs([]).add_texts("documents", table)
+    with pytest.raises(ValueError, match=r"list of texts, a pandas DataFrame or an Arrow table; got an? \w+"):
+        Inputs([]).add_texts("documents", pa.array(["a"]))
+    Inputs([]).add_texts("documents", [{"text": "a", None: ["what csv.DictReader has no name for"]}])
+
+
 def test_a_model_with_an_adapter_is_refused():
-    model = SimpleNamespace(state_dict=dict, config=None, peft_config={})
+    model = SimpleNamespace(state_dict=dict, get_input_embeddings=list, config=None, peft_config={})
     with pytest.raises(ValueError, match=r"target must be a model without an adapter; .* Pass model\.merge_and_unload"):
         Inputs([]).add_model("target", (model, str))
 

@@ -98,6 +98,48 @@ def test_a_model_in_memory_scores_as_from_its_folder(make_model, models, texts):
     pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked | {"reference": models(1)}), table)
 
 
+def test_what_the_program_has_set_in_torch_moves_no_number(make_model):
+    texts = ["moss fern reed pine", "lark wren hare"]
+    table = nm.score(texts, make_model(0), outputs="as_torch_begins")
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.inference_mode(), torch.device("meta"):
+        torch.set_default_dtype(torch.float64)
+        found = nm.score(texts, make_model(0), outputs="as_it_was_set")
+        assert torch.get_default_dtype() == torch.float64
+        torch.set_default_dtype(torch.float32)
+    pd.testing.assert_frame_equal(found, table)
+
+
+def _hooked(model):
+    model.get_input_embeddings().register_forward_hook(lambda module, given, made: made + 1)
+
+
+def _with_history(model):
+    model.kept = model.get_input_embeddings()(torch.tensor([0]))
+
+
+def _with_packed_weights(model):
+    model.state_dict = lambda: {"packed": (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_hooked, "model must be a model without forward hooks.*got one with hooks at gpt_neox.embed_in"),
+        (_with_history, "is read as a copy, and this one cannot be copied"),
+        (_with_packed_weights, "packed is no tensor but a tuple"),
+    ],
+)
+def test_models_in_memory_that_are_not_read(make_model, change, sentence):
+    loaded = load_folder(make_model(0))
+    change(loaded.model)
+    with pytest.raises(ValueError, match=sentence):
+        nm.score(["moss fern"], (loaded.model, loaded.tokenizer))
+    wrapper = torch.nn.ModuleList([loaded.model])
+    wrapper.config = loaded.model.config
+    with pytest.raises(ValueError, match="got a tuple of ModuleList"):
+        nm.score(["moss fern"], (wrapper, loaded.tokenizer))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("documents", "ids"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -40,6 +41,13 @@ def written(folder: Path, *rows: Any) -> Conversations:
         ({"prompt": "Hi", "completion": "Hello."}, TURNS),
         ({"system": "Be kind.", "prompt": "Hi", "response": "Hello."}, [("system", "Be kind."), *TURNS]),
         ({"prompt": MESSAGES[:1], "completion": MESSAGES[1:]}, TURNS),
+        ({"system": "Be kind.", "conversations": MESSAGES}, [("system", "Be kind."), *TURNS]),
+        (
+            {"system": "Be kind.", "messages": [{"role": "system", "content": "Be brief."}, *MESSAGES]},
+            [("system", "Be brief."), *TURNS],
+        ),
+        ({"instruction": "Hi", "output": "Hello.", "history": []}, TURNS),
+        ({"messages": [MESSAGES[0], MESSAGES[1] | {"tool_calls": np.array([]), "reasoning_content": None}]}, TURNS),
     ],
 )
 def test_formats_people_have_are_read(row: dict[str, Any], expected: list[tuple[str, str]]) -> None:
@@ -60,6 +68,9 @@ def test_formats_people_have_are_read(row: dict[str, Any], expected: list[tuple[
         ({"messages": [MESSAGES[0], {"role": "assistant", "content": " "}]}, "message 2.*must hold text.*nothing"),
         ({"messages": [{"role": "assistant", "content": None, "tool_calls": [{}]}]}, "message 1 is a call of a tool"),
         ({"messages": [*MESSAGES, {"role": "tool", "content": "3"}]}, "message 3 is a call of a tool"),
+        ({"messages": [MESSAGES[1] | {"tool_calls": np.array([{}, {}])}]}, "message 1 is a call of a tool"),
+        ({"messages": [MESSAGES[0], MESSAGES[1] | {"reasoning_content": "A greeting."}]}, "message 2 has thoughts"),
+        ({"instruction": "Hi", "output": "Bye.", "history": [["a", "b"]]}, "'history' holds earlier turns"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "a part of the type 'image_url'"),
         ({"messages": [{"role": "user", "content": 3}]}, "must hold text, but it holds a number"),
         ({"instruction": "Hi", "output": 3}, "'instruction' and 'output' must both hold text"),
@@ -117,5 +128,6 @@ def test_what_would_lose_the_turns_is_refused() -> None:
     assert all(
         item.pieces[0] in ("User: one two\n\nAssistant: ", "User: five six\n\nAssistant: ") for item in neighbours
     )
+    assert {word for item in neighbours for word in item.pieces[1].split()} <= {"three", "four", "seven", "eight"}
     with pytest.raises(ValueError, match="'d0' is a conversation, and what is asked for puts another text"):
         build(NearDuplicates(spec, 1.0, "salt"))

@@ -193,6 +193,16 @@ def test_the_text_column_is_found_or_asked_for(build, put, rows, answer):
         assert build(Documents(path)).documents[0].text == rows[0][answer]
 
 
+def test_files_of_other_names_in_a_folder_are_told(build, put, tmp_path, caplog):
+    for name in ("notes.md", "a.html", "b.html", "README.rst", "c"):
+        put(f"set/{name}", name)
+    assert build(Documents(str(tmp_path / "set"))).doc_ids == ("notes.md",)
+    assert build(Documents(str(tmp_path / "set"), pattern="*.html")).doc_ids == ("a.html", "b.html")
+    (said,) = (item.getMessage() for item in caplog.records if "passed over" in item.getMessage())
+    assert "3 files are passed over" in said
+    assert "(2 .html, 1 without a suffix). Give data.pattern='**/*.html'" in said
+
+
 def test_a_folder_of_several_forms_asks_which(build, put, tmp_path):
     put("set/README.md", "# not a document")
     put("set/a.jsonl", '{"text": "a"}\n')
@@ -213,6 +223,9 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
     assert asked == [Hub("owner/set", None, "train", "v1", name, None) for name in ("input", "label")]
     with pytest.raises(ValueError, match=r"must be one column for a data set on the hub; got '\{a\} \{b\}'"):
         Documents("owner/set", revision="v1", text_field="{a} {b}").build(SimpleNamespace(get=asked.append))
+    for choice in ({"split": "test"}, {"pattern": "*.parquet"}):
+        with pytest.raises(ValueError, match=r"are of files, and owner/set is a data set.*hub_split="):
+            Documents("owner/set", revision="v1", **choice).validate()
     with pytest.raises(ValueError, match=r"Expected a file.*nothing is there"):
         Documents("gone.csv").identity()
 
@@ -258,6 +271,7 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
         ("cut.arrow", STREAM[:-8], "the end-of-stream marker is missing"),
         ("more.jsonl.gz", gzip.compress(JSONL, mtime=0) + b"more", "must be a complete gzip file"),
         ("more.jsonl.bz2", bz2.compress(JSONL) + b"more", "must be a complete bzip2 file"),
+        ("empty_stream.jsonl.bz2", bz2.compress(JSONL) + bz2.compress(b"") + bz2.compress(JSONL), "must be a complete"),
         ("more.jsonl.xz", lzma.compress(JSONL) + b"more", "must be a complete xz file"),
         ("more.jsonl.zst", zst(JSONL) + b"more", "must be a complete Zstandard file"),
         ("twice.jsonl", '{"text": "a"}\n{"text": "a", "n": {"k": 1, "k": 2}}', "line 2 names 'k' twice"),
@@ -363,9 +377,12 @@ def test_splits_and_shards_are_told_by_names(build, put, tmp_path):
     with pytest.raises(ValueError, match=r"1 of 2 files of train; train-00001-of-00002.jsonl is missing"):
         build(Documents(folder, split="train"))
     assert len(build(Documents(folder, pattern="*.jsonl"))) == 2, "a pattern is a choice"
+    assert len(build(Documents(folder, pattern="*.jsonl", split="test"))) == 1, "and a split another"
     put("set/notes.jsonl", '"a"')
     (tmp_path / "set" / "train-00000-of-00002.jsonl").rename(tmp_path / "set" / "train.jsonl")
     assert len(build(Documents(folder))) == 3, "not all are named so"
+    with pytest.raises(ValueError, match=r"pattern chooses files of one folder; got '\*'"):
+        build(Documents(f"{folder}/notes.jsonl", pattern="*"))
     with pytest.raises(ValueError, match="Only folders have other splits"):
         build(Documents(f"{folder}/notes.jsonl", split="train"))
 

@@ -359,6 +359,8 @@ def test_the_command_finds_what_was_read_and_writes_a_row_per_document(tmp_path,
     file_of(tmp_path, text(0, 25), text(30, 45)[::-1], "short", name="documents.jsonl")
     read, documents, found = (tmp_path / name for name in ("read.jsonl", "documents.jsonl", "found.csv"))
     assert "2 documents with 36 sequences of 13 words are in the index" in nonmember("lookup", "index", read).out
+    in_memory = nonmember("lookup", "index", read, "data=jsonl", "data.text_field=text", f"index={tmp_path / 'other'}")
+    assert "2 documents with 36 sequences of 13 words" in in_memory.out
     said = nonmember("lookup", documents, f"export={found}")
     assert "index of read holds 1 of 3 documents whole, 0 in part, 1 not at all; 1 could not" in said.out
     rows = [line.split(",") for line in found.read_text().splitlines()]

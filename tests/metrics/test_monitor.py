@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 
 import lightning
@@ -131,6 +132,16 @@ def test_a_resumed_training_has_the_same_start_and_no_reading_twice(tmp_path):
     others = MembershipMonitor({"suspect": READ[::-1], "canaries": CANARIES}, HELDOUT)
     with pytest.raises(ValueError, match=r"got others for suspect\. Give the same"):
         fit(tmp_path, [others], ckpt_path=tmp_path / "half.ckpt")
+
+
+def test_another_training_has_a_start_of_its_own(tmp_path):
+    watching, fresh = monitor(), monitor()
+    fit(tmp_path, [watching], epochs=1)
+    other = Training()
+    other.model = tiny.model(2)
+    fit(tmp_path, [watching], module=copy.deepcopy(other), epochs=1)
+    fit(tmp_path, [fresh], module=other, epochs=1)
+    assert watching.history == fresh.history
 
 
 def test_with_accumulation_a_step_is_read_once(tmp_path):

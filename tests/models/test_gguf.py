@@ -32,7 +32,7 @@ gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package 
 SCORE = "log_likelihood"
 
 
-def write_gguf(folder: Path, file: Path, num_blocks: int | None = None) -> Path:
+def write_gguf(folder: Path, file: Path, num_blocks: int | None = None, way: str = "gpt-2") -> Path:
     """A tiny Llama of transformers in the names, shapes and row order of llama.cpp, unquantised."""
     loaded = load_folder(folder)
     config, weights = loaded.model.config, loaded.model.state_dict()
@@ -47,6 +47,7 @@ def write_gguf(folder: Path, file: Path, num_blocks: int | None = None) -> Path:
     writer.add_rope_freq_base(10000.0)
     writer.add_vocab_size(config.vocab_size)
     _add_tokenizer(writer, loaded.tokenizer)
+    writer.add_tokenizer_pre(way)
     names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
     parts = {
         "self_attn.q_proj": "attn_q",
@@ -137,6 +138,12 @@ def test_other_blocks_than_it_speaks_of_are_refused(llama, builder, tmp_path, nu
     file = write_gguf(llama[0], tmp_path / "model.gguf", num_blocks)
     with pytest.raises(ValueError, match=sentence):
         builder.get(Gguf(str(file)))
+
+
+@pytest.mark.parametrize(("way", "told"), [("gpt-2", False), ("qwen2", False), ("deepseek-llm", True)])
+def test_a_way_of_splitting_texts_that_is_not_known_is_told(llama, builder, tmp_path, caplog, way, told):
+    builder.get(Gguf(str(write_gguf(llama[0], tmp_path / "m.gguf", way=way))))
+    assert ("split in a way that it calls deepseek-llm" in caplog.text) is told
 
 
 @pytest.mark.slow

@@ -273,6 +273,14 @@ def test_special_tokens_and_unknown_ones_in_texts_are_told(tokenizer):
     assert told[1].startswith("The tokenizer reads capitals as small letters")
 
 
+def test_a_file_that_transformers_reads_otherwise_is_told(tokenizer, tmp_path, caplog):
+    tokenizer.save_pretrained(tmp_path)
+    for model_type, told in (("gpt_neox", False), ("qwen2", True)):  # whose class is taken whatever the file names
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+        load_tokenizer(Pretrained(str(tmp_path)))
+        assert ("as a Qwen2Tokenizer, otherwise than tokenizer.json says" in caplog.text) is told
+
+
 def test_a_vocabulary_that_is_no_json_of_a_tokenizer_is_refused(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     file = tmp_path / "tokenizer.json"

@@ -10,7 +10,14 @@ import lightning
 import numpy as np
 import pytest
 import torch
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 import tiny
 from nonmember.models.loading import train_tokenizer
@@ -56,12 +63,36 @@ def test_neither_order_nor_batches_nor_processes_matter(model, tokenizer, prompt
     assert write(model, tokenizer, prompts, tmp_path / "e", seed=2) != written
 
 
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("rwkv", {"hidden_size": 16, "num_hidden_layers": 2, "context_length": 64}),  # knows no mask
+        ("trocr", {"d_model": 16, "decoder_layers": 1, "decoder_attention_heads": 2, "max_position_embeddings": 64}),
+    ],
+)
+def test_padding_that_a_model_reads_is_put_before_no_prompt(kind, sizes, tokenizer, tmp_path):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, vocab_size=len(tokenizer), **sizes)).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(8)  # far from its rounding
+    prompts = {f"d{length}": [*range(5, 5 + length)] for length in (3, 11, 7)}
+    together = write(model, tokenizer, prompts, tmp_path / "together", temperature=0.0)
+    alone = write(model, tokenizer, prompts, tmp_path / "alone", temperature=0.0, cache_bytes=1)
+    assert together == alone
+
+
+NO_FURTHER = {"hidden_size_per_layer_input": 0, "layer_types": ["sliding_attention"] * 2 + ["full_attention"]}
+
+
 @pytest.mark.parametrize("heads", [None, 2, 1])
 def test_keys_and_values_take_what_they_are_said_to(heads):
     given = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 4}
     given["num_hidden_layers"] = 3
     grouped = LlamaForCausalLM(LlamaConfig(**given, num_key_value_heads=heads))
-    for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given))):
+    widths = {"head_dim": 4, "per_layer_config": {"2": {"head_dim": 8}}}
+    of_two_widths = given | {"num_key_value_heads": heads or 4, **widths}
+    gemma = AutoModelForCausalLM.from_config(AutoConfig.for_model("gemma4_text", **of_two_widths, **NO_FURTHER))
+    for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given)), gemma):
         cache = model(torch.zeros(2, 5, dtype=torch.long), use_cache=True).past_key_values
         stored = [table for layer in cache.layers for table in (layer.keys, layer.values)]
         assert sum(item.numel() * item.itemsize for item in stored) == 10 * writing.cache_bytes_of_token(model)

@@ -7,6 +7,7 @@ at 05e5efd and gradnorm.py at 576339b.
 from __future__ import annotations
 
 import hashlib
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +157,14 @@ def test_random_neighbours_change_the_share_of_words_that_mimir_changes(shop):
     assert np.mean(changed) > 2 * spans - 1, "a word replaced by itself is rare"
     assert len({document.text for document in made.documents[:20]}) == 20
     assert made.fingerprint == tiny.build(RandomNeighbours(corpus, 20, 0.3, 2, 1)).fingerprint
+
+
+def test_a_long_word_takes_its_memory_once(shop):
+    corpus = tiny.texts(" ".join(f"word{number}" for number in range(1000)), "x" * 10_000)
+    tracemalloc.start()
+    shop.get(RandomNeighbours(corpus, 1, 0.3, 2, 1))
+    assert tracemalloc.get_traced_memory()[1] < 10**7, "an array has 40 MB"
+    tracemalloc.stop()
 
 
 @pytest.mark.slow

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
-from nonmember.checks import shown
+from nonmember.checks import first_few, shown
 from nonmember.config.compose import composed, explained
 from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
@@ -33,14 +35,33 @@ Overrides = Sequence[str] | Mapping[str, Any]
 @contextmanager
 def at_work() -> Iterator[None]:
     """Ctrl-C saves what training has reached and comes out as KeyboardInterrupt, Hydra's errors as ValueError with the
-    sentence of the command line. The libraries are quiet meanwhile."""
-    with interruptible(ends_process=False), quiet(), explained():
+    sentence of the command line. The libraries are quiet meanwhile, and torch computes as it does for a command."""
+    with interruptible(ends_process=False), quiet(), explained(), _as_torch_begins():
         try:
             yield
         except (Exception, KeyboardInterrupt, SystemExit) as error:
             if (interruption := interruption_of(error)) is not None:
                 raise interruption from None
             raise
+
+
+@contextmanager
+def _as_torch_begins() -> Iterator[None]:
+    """Without what the calling program has set for its own arithmetic: numbers would move, and keys not tell it."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    with ExitStack() as stack:
+        for context in (torch.inference_mode(False), torch.enable_grad()):
+            stack.enter_context(context)
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        for device in filter(torch.is_autocast_enabled, ("cpu", "cuda")):
+            stack.enter_context(torch.autocast(device, enabled=False))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+        yield
 
 
 @dataclass
@@ -186,7 +207,8 @@ def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
         model, tokenizer = given
     else:
         model, tokenizer = getattr(given, "model", None), getattr(given, "tokenizer", None)
-    if not (callable(getattr(model, "state_dict", None)) and hasattr(model, "config") and callable(tokenizer)):
+    is_model = all(callable(getattr(model, name, None)) for name in ("state_dict", "get_input_embeddings"))
+    if not (is_model and hasattr(model, "config") and callable(tokenizer)):
         raise ValueError(
             f"{argument} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
             f"{_kind(given)}. Pass {argument}=(model, tokenizer)."
@@ -196,7 +218,19 @@ def _model_and_tokenizer(given: Any, argument: str) -> tuple[Any, Any]:
             f"{argument} must be a model without an adapter; got {_kind(model)} with one. Pass "
             "model.merge_and_unload(), or the path of the saved adapter."
         )
+    if hooked := [name or "the whole" for name, module in model.named_modules() if _has_hooks(module)]:
+        raise ValueError(
+            f"{argument} must be a model without forward hooks, which may change what it says; got one with hooks at "
+            f"{first_few(hooked)}. Remove them (handle.remove())."
+        )
     return model, tokenizer
+
+
+def _has_hooks(module: Any) -> bool:
+    """Besides those by which torch and transformers do their own work."""
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    owners = {(getattr(hook, "__module__", None) or "").partition(".")[0] for hook in hooks}
+    return bool(owners - {"torch", "transformers"})
 
 
 def _name(model: Any) -> str:
@@ -206,11 +240,13 @@ def _name(model: Any) -> str:
 
 def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     """A row per document."""
-    if hasattr(given, "to_pylist"):  # Arrow
+    if hasattr(given, "to_pylist") and hasattr(given, "schema"):  # Arrow
+        _require_different(given.schema.names, name)
         return list(given.to_pylist())
     if hasattr(given, "to_frame") and hasattr(given, "index"):  # pandas' Series
         return _with_index([dict(row) for row in _rows(list(given), name)], given.index)
-    if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
+    if hasattr(given, "to_dict") and hasattr(given, "columns") and hasattr(given, "index"):  # pandas
+        _require_different(map(str, given.columns), name)
         rows = [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
         return _with_index(rows, given.index)
     if isinstance(given, Iterable) and not isinstance(given, Mapping | Set):  # a set has no order of its own
@@ -220,11 +256,17 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
         if all(isinstance(row, list | tuple) and all(isinstance(turn, Mapping) for turn in row) for row in rows):
             return [{"messages": row} for row in rows]  # conversations
         if all(isinstance(row, Mapping) for row in rows):
-            return [dict(row) for row in rows]
+            return [{str(key): value for key, value in row.items()} for row in rows]
     raise ValueError(
         f"{name} must be a path, a list of texts, a pandas DataFrame or an Arrow table; got {_kind(given)}. Pass a "
         "list of str, or of conversations (lists of messages)."
     )
+
+
+def _require_different(columns: Iterable[str], name: str) -> None:
+    """Of columns of one name a row would have the last alone."""
+    if twice := [repr(column) for column, number in Counter(columns).items() if number > 1]:
+        raise ValueError(f"{name} must have columns of different names; {first_few(twice)} occurs twice. Rename one.")
 
 
 def _with_index(rows: list[dict[str, Any]], index: Iterable[Any]) -> list[Mapping[str, Any]]:

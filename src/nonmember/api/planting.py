@@ -121,7 +121,7 @@ def look_up(
             streamed = Inputs.of(overrides, {"data": "streamed", **settings})
             streamed.add_texts("documents", os.fspath(corpus))
             with _reading(streamed, index) as (folder, source, label, builder):
-                add(Path(folder), source.source, label, builder, MIB_OF_HASHES)
+                add(Path(folder), source, label, builder, MIB_OF_HASHES)
         inputs = Inputs.of(overrides, settings)
         inputs.add_texts("documents", documents)
         with _reading(inputs, index) as (folder, source, _, builder):

@@ -63,7 +63,7 @@ def main() -> None:
     with reading(path, [*(["data=streamed"] if is_reading else []), *overrides]) as (config, corpus, builder):
         index = settings.index or f"{config.outputs}/lookup"
         if is_reading:
-            _read(corpus.source, config.data.label, index, settings.memory, builder)
+            _read(corpus, config.data.label, index, settings.memory, builder)
         else:
             _look_up(corpus, index, settings, builder)
 
@@ -89,10 +89,10 @@ def _settings(given: Sequence[str]) -> tuple[LookupSettings, list[str]]:
     return LookupSettings(**own), overrides
 
 
-def _read(source: CorpusSpec, name: str, index: str, memory: int, builder: Builder) -> None:
+def _read(corpus: CorpusSpec, name: str, index: str, memory: int, builder: Builder) -> None:
     from nonmember.lookup.index import add
 
-    item = add(path_of(index), source, name, builder, memory)
+    item = add(path_of(index), corpus, name, builder, memory)
     sys.stdout.write(
         f"{name}: {item['num_documents']:,} documents with {item['num_ngrams']:,} sequences of 13 words are in the "
         f"index {index}\n"

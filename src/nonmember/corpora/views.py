@@ -221,7 +221,7 @@ class RandomNeighbours(Transform):
 
     def build(self, builder: Builder) -> Corpus:
         documents = builder.get(self.base).documents
-        words = sorted({word for document in documents for word in document.text.split()})
+        words = sorted({word for document in documents for word in document.scored_text.split()})
         return Corpus(
             tuple(
                 Document(name_of_neighbour(document.doc_id, number), changed.text, pieces=changed.pieces)
@@ -248,8 +248,9 @@ class RandomNeighbours(Transform):
             if None not in parts[max(0, start - self.buffer) : start + span + self.buffer]:
                 parts[start : start + span] = [None]
                 placed += 1
-        drawn = (rng.choice(words, self.span, replace=len(words) < self.span) for _ in range(placed))
-        return " ".join(" ".join(next(drawn)) if part is None else part for part in parts)
+        # Numbers of words: as an array each word would take as much memory as the longest.
+        drawn = (rng.choice(len(words), self.span, replace=len(words) < self.span) for _ in range(placed))
+        return " ".join(" ".join(map(words.__getitem__, next(drawn))) if part is None else part for part in parts)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import xxhash
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
 from nonmember.checks import require_count, require_text
-from nonmember.corpora import CorpusSpec
+from nonmember.corpora import CorpusSpec, Streamed
 from nonmember.corpora.specs import Cursor
 from nonmember.lookup.base import NGRAM, TOO_SHORT, Lookup, Overlaps
 from nonmember.records import Corpus
@@ -133,6 +133,7 @@ def add(folder: Path, source: CorpusSpec, name: str, builder: Builder, memory_mi
     call goes on from there. A corpus that was read before, by the content of its files, is passed over.
 
     Args:
+        source: The corpus; one that is streamed is read from its own source, and kept nowhere else.
         name: What the corpus is called.
         memory_mib: Of the hashes, sorting included.
 
@@ -143,6 +144,7 @@ def add(folder: Path, source: CorpusSpec, name: str, builder: Builder, memory_mi
         ValueError: Where `folder` is none, or holds something else.
     """
     require_count(memory_mib, 1, "memory")
+    source = source.source if isinstance(source, Streamed) else source
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"The index must be a folder, and {folder} is a file. Name another: index=FOLDER.")
     folder.mkdir(parents=True, exist_ok=True)

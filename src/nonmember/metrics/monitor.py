@@ -108,6 +108,8 @@ class MembershipMonitor(lightning.Callback):
             self._split = split_forward(model)
         for name, documents in self._ids.items():
             check_readable(self._split, {f"{name} {index}": ids for index, ids in enumerate(documents)})
+        if not trainer.global_step:  # another training than the one that the callback may have watched before
+            self._start, self.history = None, []
         if self._start is None:
             self._read(trainer)
 

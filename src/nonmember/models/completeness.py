@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 NUM_NAMED = 3
 FLOATING = {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"}
@@ -28,6 +31,11 @@ HARMLESS = {
     ),
 }
 LAYER = re.compile(r"(?:^|\.)(layers\.(\d+))\.")
+# What llama.cpp calls the ways in which byte-level vocabularies have texts split as GPT-2's has; and those that have
+# every digit alone besides, so that there are no longer numbers among their tokens.
+AS_GPT2 = {"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat", "a.x-4.0", "mellum"}
+OF_DIGITS = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}
+KIND_AND_WAY = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
 OF_NEXT_TOKENS = {"enorm", "hnorm", "eh_proj"}  # what a layer has that predicts further tokens (DeepSeek and its kin)
 
 
@@ -134,3 +142,23 @@ def require_all_read(file: Path, model: Any) -> None:
         f"{type(model).__name__}{', not ' + named(unread) if unread else ''}: scores would be those of another model. "
         "Take the model as safetensors."
     )
+
+
+def say_if_split_otherwise(file: Path) -> None:
+    """Warn where a GGUF file names a way of splitting texts that transformers does not know: it then takes GPT-2's."""
+    from gguf import GGUFReader
+
+    try:
+        from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
+    except ImportError:  # of other versions, of which the checks of the tokenizer must do
+        return
+    fields = GGUFReader(file).fields
+    kind, way = (fields[name].contents() if name in fields else None for name in KIND_AND_WAY)
+    if kind == "gpt2" and way is not None and way not in AS_GPT2 | OF_DIGITS | GGUF_PRE_TOKENIZER_SPLITS.keys():
+        log.warning(
+            "%s has texts split in a way that it calls %s, which transformers does not know: it splits them as GPT-2's "
+            "tokenizer does. Some, numbers above all, may be cut into other tokens than in its training. Take the "
+            "model as safetensors with its tokenizer.json.",
+            file,
+            way,
+        )

@@ -21,13 +21,17 @@ from nonmember.models.folders import (
     tokenizer_identity,
 )
 from nonmember.models.lengths import key_of
-from nonmember.models.tokenizing import is_failure, prepared, reading_version
+from nonmember.models.tokenizing import PROBE, ids_of, is_failure, prepared, reading_version
 from nonmember.runtime.quiet import imported
 
 if TYPE_CHECKING:
     from nonmember.models.kinds.pretrained import Pretrained
 
 log = logging.getLogger(__name__)
+
+AS_THE_FILE = ("TokenizersBackend", "PreTrainedTokenizerFast")  # classes that read a tokenizer.json as it stands
+UNLIKE = f"{PROBE} It's 1234567,  a\u030a."  # what tokenizers differ in: numbers, blanks, forms of letters
+NUM_SHOWN = 4  # tokens
 
 _IDENTITIES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
@@ -72,16 +76,17 @@ def _adapted(base: Pretrained | None) -> dict[str, Any]:
 
 
 def _reading_version(spec: Pretrained) -> dict[str, Any]:
-    return reading_version(*(json_of(_described(spec, name)) for name in ("tokenizer.json", "tokenizer_config.json")))
+    names = ("tokenizer.json", "tokenizer_config.json")
+    return reading_version(*(json_of(_file_of(spec.path, name, spec.revision)) for name in names))
 
 
-def _described(spec: Pretrained, name: str) -> Path | None:
-    if Path(spec.path).is_dir():
-        file = Path(spec.path) / name
+def _file_of(path: str, name: str, revision: str | None) -> Path | None:
+    if Path(path).is_dir():
+        file = Path(path) / name
         return file if file.is_file() else None
     from transformers.utils import cached_file
 
-    found = cached_file(spec.path, name, revision=spec.revision, **MAY_BE_MISSING)
+    found = cached_file(path, name, revision=revision, **MAY_BE_MISSING)
     return Path(found) if found else None
 
 
@@ -129,7 +134,38 @@ def _tried(path: str, bos: str, **where: Any) -> Any:
             f"No tokenizer could be loaded from {path}: {first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
-    return prepared(tokenizer, bos, path)
+    tokenizer = prepared(tokenizer, bos, path)
+    _say_if_read_otherwise(tokenizer, path, where.get("revision"))
+    return tokenizer
+
+
+def _say_if_read_otherwise(tokenizer: Any, path: str, revision: str | None) -> None:
+    """transformers has classes that make their own of a tokenizer.json, and takes some of them by the type of the model
+    alone: it forces that of Qwen on whatever tokenizer was trained for a model of that architecture."""
+    from tokenizers import Tokenizer
+
+    kind, file = type(tokenizer).__name__, _file_of(path, "tokenizer.json", revision)
+    if file is None or not tokenizer.is_fast or kind in AS_THE_FILE:
+        return
+    try:
+        said = Tokenizer.from_file(str(file))
+        said.no_truncation()
+        said.no_padding()
+        meant = said.encode(UNLIKE, add_special_tokens=False)
+        ids = ids_of(tokenizer, [UNLIKE], add_special_tokens=False)[0]
+    except Exception:  # a file that is read by its class alone, or text that it has no tokens for
+        return
+    if ids != meant.ids:
+        first = next((index for index, pair in enumerate(zip(ids, meant.ids, strict=False)) if len({*pair}) > 1), 0)
+        log.warning(
+            "%s: transformers reads texts as a %s, otherwise than tokenizer.json says: %s in place of %s, say. If the "
+            "model was trained by that file, scores are wrong: from Python, give it with the tokenizer "
+            "PreTrainedTokenizerFast.from_pretrained(FOLDER). If it was trained by the class, save the tokenizer anew.",
+            path,
+            kind,
+            tokenizer.convert_ids_to_tokens(ids[first : first + NUM_SHOWN]),
+            meant.tokens[first : first + NUM_SHOWN],
+        )
 
 
 def base_of(spec: Pretrained) -> Pretrained | None:

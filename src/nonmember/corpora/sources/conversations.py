@@ -39,6 +39,7 @@ ROLES = {
 }
 TOOLS = ("tool", "function", "function_call", "function_response", "observation", "ipython")
 CALLS = ("tool_calls", "function_call")
+THOUGHTS = ("reasoning_content", "reasoning", "thinking")  # of an assistant, beside its text
 
 
 class Turn(NamedTuple):
@@ -58,7 +59,8 @@ class Conversations(Documents):
     """One conversation per row of whatever lies at `path`, found and named as `Documents` finds and names rows.
 
     Raises ValueError, with file and row, for what is no conversation: none of the known formats, a role that is none,
-    an empty turn, no turn of the assistant, calls of tools, parts that are not text.
+    an empty turn, no turn of the assistant, calls of tools, thoughts beside a text, earlier turns in a column of their
+    own, parts that are not text.
 
     Attributes:
         text_field: The column with the list of turns; None: found (`LISTS`, `PAIRS`).
@@ -140,17 +142,18 @@ def holds_conversations(row: Row) -> bool:
 def turns_as_json(row: Row, column: str | None, where: str) -> str:
     """The turns of a row as `turns_from_json` reads them. column: with the list; None: found."""
     turns = [_turn(item, number, where) for number, item in enumerate(_messages(row, column, where), start=1)]
+    system = row.get("system")
+    if isinstance(system, str) and system.strip() and not any(turn.role == "system" for turn in turns):
+        turns = [Turn("system", system), *turns]
     if not any(turn.role == "assistant" for turn in turns):
         raise ValueError(f"{where} has no turn of the assistant, which alone is scored. Leave such rows out.")
     return json.dumps(turns, ensure_ascii=False)
 
 
 def _messages(row: Row, column: str | None, where: str) -> list[Any]:
-    if column is not None:
-        return _list_in(column_of(row, column, where), column, where)
-    for name in LISTS:
-        if not is_missing(row.get(name)):
-            return _list_in(row[name], name, where)
+    name = column or next((name for name in LISTS if not is_missing(row.get(name))), None)
+    if name is not None:
+        return _list_in(column_of(row, name, where), name, where)
     for request, beside, answer in PAIRS:
         if request in row and answer in row:
             return _pair(row, request, beside, answer, where)
@@ -162,10 +165,19 @@ def _messages(row: Row, column: str | None, where: str) -> list[Any]:
     )
 
 
+def _is_given(value: object) -> bool:
+    return not is_missing(value) and _plain(value) not in ("", "[]", [], {})
+
+
 def _pair(row: Row, request: str, beside: Sequence[str], answer: str, where: str) -> list[Any]:
     first, last = _plain(row[request]), _plain(row[answer])
     if isinstance(first, list) and isinstance(last, list):  # both are messages
         return [*first, *last]
+    if _is_given(row.get("history")):
+        raise ValueError(
+            f"{where}: column 'history' holds earlier turns, which are not read. Write the whole conversation as a "
+            "list of messages, or leave such rows out."
+        )
     asked = [first, *(_plain(row[name]) for name in beside if not is_missing(row.get(name)) and row[name] != "")]
     texts = [item for item in asked if isinstance(item, str)]
     if len(texts) < len(asked) or not isinstance(last, str):
@@ -173,10 +185,7 @@ def _pair(row: Row, request: str, beside: Sequence[str], answer: str, where: str
             f"{where}: columns {request!r} and {answer!r} must both hold text, or both a list of messages. Correct "
             "such rows, or leave them out."
         )
-    system = row.get("system")
-    before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    turns = [{"role": "user", "content": "\n\n".join(texts)}, {"role": "assistant", "content": last}]
-    return [*before, *turns]
+    return [{"role": "user", "content": "\n\n".join(texts)}, {"role": "assistant", "content": last}]
 
 
 def _list_in(value: object, column: str, where: str) -> list[Any]:
@@ -196,10 +205,15 @@ def _turn(item: object, number: int, where: str) -> Turn:
     who, what = _names_in(item, number, where)
     assert isinstance(item, Mapping)
     speaker, content = item[who], _plain(item.get(what))
-    if speaker in TOOLS or any(item.get(name) for name in CALLS):
+    if speaker in TOOLS or any(_is_given(item.get(name)) for name in CALLS):
         raise ValueError(
             f"{where}: message {number} is a call of a tool or its answer, which differ from template to template and "
             "are not scored. Leave such conversations out, or write the call as text of the assistant."
+        )
+    if any(_is_given(item.get(name)) for name in THOUGHTS):
+        raise ValueError(
+            f"{where}: message {number} has thoughts beside its text, which differ from template to template and are "
+            "not scored. Leave such conversations out, or write the thoughts into the text."
         )
     if not isinstance(speaker, str) or speaker not in ROLES:
         raise ValueError(

@@ -188,6 +188,12 @@ class Documents(FromRows):
                 f"There is nothing at {path} (relative paths start at {Path.cwd()}). Correct the path; if it is a "
                 "data set on the Hugging Face hub, give data.revision=COMMIT from the history of its files."
             )
+        if self.split is not None or self.pattern is not None:
+            raise ValueError(
+                f"data.split and data.pattern are of files, and {path} is a data set on the hub; got "
+                f"{self.split or self.pattern!r}. Give data.hub_split={self.split or 'train'}, or choose files by "
+                "data=hub data.data_files=PATTERN."
+            )
         return True
 
     def _hub(self) -> Hub:

@@ -6,7 +6,9 @@ several splits are never read as one.
 
 from __future__ import annotations
 
+import functools
 import glob
+import logging
 import os
 import re
 from collections import Counter
@@ -18,6 +20,8 @@ from nonmember.checks import first_few, require_choice
 from nonmember.corpora.sources.formats import BY_SUFFIX, Form, Split, form_of, plain_suffix, stem_of
 from nonmember.corpora.sources.rows import json_value
 from nonmember.runtime.naming import path_of
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -63,6 +67,11 @@ def documents_at(paths: Sequence[str], split: str | None, pattern: str | None) -
         names = {path: path.relative_to(folder).as_posix() for path in found}
     else:
         require_choice(split or "lines", get_args(Split), "data.split", hint="Only folders have other splits.")
+        if pattern is not None:
+            raise ValueError(
+                f"data.pattern chooses files of one folder; got {pattern!r} with {', '.join(paths)}. Name the folder "
+                "as data.path, or write the pattern into it."
+            )
         found = files_at(paths)
         alike = len({stem_of(path.name) for path in found}) < len(found)
         names = {path: str(path) if alike else path.name for path in found}
@@ -86,19 +95,36 @@ def forms(files: Sequence[File]) -> str:
 
 
 def _of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Path]:
-    """Those of the pattern; else those of a known form, or else all, of one split. In order of their names."""
+    """Those of the pattern, of the split if one is chosen; else those of a known form, or else all, of one split. In
+    order of their names."""
     files = files_in(folder, pattern)
     if pattern is not None:
         if not files:
             raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
-        return files
+        return files if split is None else _of_one_split(folder, files_in(folder), files, split)
     if not files:
         raise ValueError(f"The folder {folder} has no files. Name another.")
     documents = _without_caches(files)
-    known = [path for path in documents if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)]
+    named = [path for path in documents if not NOT_DOCUMENTS.fullmatch(path.name)]
+    known = [path for path in named if plain_suffix(path) in BY_SUFFIX]
+    if known and (others := Counter(path.suffix for path in named if plain_suffix(path) not in BY_SUFFIX)):
+        _say_passed_over(folder, tuple(others.most_common()))
     chosen = _of_one_split(folder, files, known or documents, split)
     _require_all_shards(chosen)
     return chosen
+
+
+@functools.cache
+def _say_passed_over(folder: Path, suffixes: tuple[tuple[str, int], ...]) -> None:
+    """Once a process: a folder is listed several times."""
+    log.warning(
+        "%s: %s files are passed over, as their names say nothing of what they hold (%s). Give data.pattern='**/*%s' "
+        "to have such ones read.",
+        folder,
+        f"{sum(number for _, number in suffixes):,}",
+        first_few(f"{number:,} {suffix or 'without a suffix'}" for suffix, number in suffixes),
+        suffixes[0][0],
+    )
 
 
 # Paths, patterns and links -------------------------------------------------------------------------------------------

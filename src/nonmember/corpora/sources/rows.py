@@ -93,7 +93,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with compression.open(path) as file:
             yield file
-    except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowInvalid, OSError) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the system's, not the content's
             raise
         raise DamagedFileError(path, compression.name, error) from error

@@ -60,15 +60,13 @@ class InMemory(ModelSpec):
         own = {
             id(item): torch.nn.Parameter(item.detach(), requires_grad=item.requires_grad) for item in model.parameters()
         }
-        return require_probed(
-            builder, self, LoadedModel(copy.deepcopy(model, own).eval(), self.load_tokenizer(builder))
-        )
+        return require_probed(builder, self, LoadedModel(_copied(model, own), self.load_tokenizer(builder)))
 
     def weights(self, builder: Builder) -> LoadedModel:
         from nonmember.models.loading import LoadedModel
         from nonmember.models.probing import require_probed
 
-        model = copy.deepcopy(self._handed_over(builder)[0]).eval()
+        model = _copied(self._handed_over(builder)[0], {})
         for parameter in model.parameters():  # some of which the caller may have frozen
             parameter.requires_grad_(parameter.is_floating_point())
         return require_probed(builder, self, LoadedModel(model, self.load_tokenizer(builder)))
@@ -88,6 +86,18 @@ class InMemory(ModelSpec):
         return builder.resource(("in memory", self.content), missing)
 
 
+def _copied(model: Any, known: dict[int, Any]) -> Any:
+    """In evaluation mode. known: what stands for its parts, by their ids; the others are copied."""
+    try:
+        return copy.deepcopy(model, known).eval()
+    except (RuntimeError, TypeError) as error:  # of tensors with a history, locks and the like that it was given
+        line = str(error).splitlines()[0]
+        raise ValueError(
+            f"A {type(model).__name__} in memory is read as a copy, and this one cannot be copied: {line} Take out "
+            "what was added to it, or save it with save_pretrained and give the folder."
+        ) from error
+
+
 def content_of(model: Any, tokenizer: Any) -> str:
     """sha256 of a transformers model's configuration and weights and of its tokenizer.
 
@@ -97,6 +107,11 @@ def content_of(model: Any, tokenizer: Any) -> str:
     digest = hashlib.sha256()
     _add(digest, type(model).__name__, _json(model.config.to_dict()))
     for name, tensor in sorted(model.state_dict().items()):
+        if not hasattr(tensor, "dtype"):
+            raise ValueError(
+                f"A model in memory is known by its weights, and {name} is no tensor but a {type(tensor).__name__}. "
+                "Give the model as it was before it was quantised, or its folder."
+            )
         _add(digest, name, str(tensor.dtype), str(tuple(tensor.shape)))
         digest.update(_bytes(tensor))
     _add(digest, type(tokenizer).__name__, _json(_description(tokenizer)))

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,9 @@ from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from nonmember.models.forward import Held
+from nonmember.models.forward import Held, evaluation_mode, number_of_embeddings
 from nonmember.models.lengths import lengths_of
+from nonmember.models.probing import SHORT, TOLERANCE, TOLERANCE_OF_HALF
 from nonmember.models.reading import position_limit
 from nonmember.models.tokenizing import ids_of
 from nonmember.observations.passes.tokens import length_buckets, predict, share_of_rank, silent
@@ -197,10 +199,12 @@ def longest_context(model: Any) -> int | None:
 def cache_bytes_of_token(model: Any) -> int:
     """Keys and values of all layers; of a kind of model without attention heads, as if it had as many as its width."""
     config = model.config.get_text_config()
-    heads = getattr(config, "num_attention_heads", None) or 1
-    width = getattr(config, "head_dim", None) or config.hidden_size // heads
-    stored = getattr(config, "num_key_value_heads", None) or heads
-    return int(2 * config.num_hidden_layers * stored * width * model.dtype.itemsize)
+    stored = 0
+    for layer in getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers:  # alike or not
+        heads = getattr(layer, "num_attention_heads", None) or 1
+        width = getattr(layer, "head_dim", None) or layer.hidden_size // heads
+        stored += (getattr(layer, "num_key_value_heads", None) or heads) * width
+    return int(2 * stored * model.dtype.itemsize)
 
 
 class Writer(Held, lightning.LightningModule):
@@ -232,7 +236,13 @@ class Writer(Held, lightning.LightningModule):
 
     def _group(self, size: int) -> Hashable:
         """Of a prompt with what is to come: a longer one beside it is written to otherwise by some models."""
+        if self._reads_padding:
+            return size
         return self._lengths.group_of_prompt(size - self._writing.max_new_tokens, self._writing.max_new_tokens)
+
+    @cached_property
+    def _reads_padding(self) -> bool:
+        return len({*map(len, self._prompts)}) > 1 and reads_padding(self.model, self._tokenizer)
 
     def sizes(self) -> list[int]:
         """Texts of each batch that no earlier run has written."""
@@ -286,6 +296,24 @@ def _end(ids: Sequence[int], ends: Sequence[int]) -> tuple[bool, int]:
     """Whether an end of text is among the ids, and how many there are up to it; the rest is padding."""
     index = next((index for index, item in enumerate(ids) if item in ends), None)
     return (False, len(ids)) if index is None else (True, index + 1)
+
+
+def reads_padding(model: Any, tokenizer: Any) -> bool:
+    """Whether padding before a prompt changes what comes next, although it is masked: some models know no mask (RWKV),
+    others count positions from the padding on (BART's decoder)."""
+    number, device = number_of_embeddings(model)
+    ids_T = torch.randint(number, (SHORT[1],), generator=torch.Generator().manual_seed(0))
+    generation = _generation(model, tokenizer, 1)
+    generation.update(return_dict_in_generate=True, output_logits=True)
+    log_probs = []
+    for batch in PromptBatches([ids_T[-SHORT[0] :].tolist(), ids_T.tolist()], [[0], [0, 1]]):
+        with evaluation_mode(model), _without_settings(model):
+            ids_BT, mask_BT = (batch[name].to(device) for name in ("input_ids", "attention_mask"))
+            made = model.generate(input_ids=ids_BT, attention_mask=mask_BT, generation_config=generation)
+        log_probs.append(made.logits[0][0].float().log_softmax(-1))
+    moved = (log_probs[1] - log_probs[0]).nan_to_num(0.0)  # tokens that are ruled out are so in both
+    share = TOLERANCE if model.dtype in (torch.float32, torch.float64) else TOLERANCE_OF_HALF
+    return bool(moved.abs().max() > share * log_probs[0][log_probs[0].isfinite()].std(correction=0))
 
 
 class SeededDraws(LogitsProcessor):
