@@ -287,8 +287,8 @@ CONTESTANTS = (
         methods.SampledCompletion,
         ("membership",),
         HELDOUT_FILE,
-        "it finds what the target can be made to write: of SmolLM2-135M and Gemma 3 270M 10 of 12 read sets, and 1 of 13 "
-        "unread ones",
+        "it finds what the target can be made to write: of SmolLM2-135M and Gemma 3 270M 10 of 12 read sets, and "
+        "1 of 13 unread ones",
     ),
     Contestant(
         "pacost",

@@ -144,7 +144,7 @@ def require_all_read(file: Path, model: Any) -> None:
     )
 
 
-def say_if_split_otherwise(file: Path) -> None:
+def warn_if_split_otherwise(file: Path) -> None:
     """Warn where a GGUF file names a way of splitting texts that transformers does not know: it then takes GPT-2's."""
     from gguf import GGUFReader
 

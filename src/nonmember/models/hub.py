@@ -135,11 +135,11 @@ def _tried(path: str, bos: str, **where: Any) -> Any:
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
     tokenizer = prepared(tokenizer, bos, path)
-    _say_if_read_otherwise(tokenizer, path, where.get("revision"))
+    _warn_if_read_otherwise(tokenizer, path, where.get("revision"))
     return tokenizer
 
 
-def _say_if_read_otherwise(tokenizer: Any, path: str, revision: str | None) -> None:
+def _warn_if_read_otherwise(tokenizer: Any, path: str, revision: str | None) -> None:
     """transformers has classes that make their own of a tokenizer.json, and takes some of them by the type of the model
     alone: it forces that of Qwen on whatever tokenizer was trained for a model of that architecture."""
     from tokenizers import Tokenizer
@@ -148,10 +148,10 @@ def _say_if_read_otherwise(tokenizer: Any, path: str, revision: str | None) -> N
     if file is None or not tokenizer.is_fast or kind in AS_THE_FILE:
         return
     try:
-        said = Tokenizer.from_file(str(file))
-        said.no_truncation()
-        said.no_padding()
-        meant = said.encode(UNLIKE, add_special_tokens=False)
+        raw = Tokenizer.from_file(str(file))
+        raw.no_truncation()
+        raw.no_padding()
+        meant = raw.encode(UNLIKE, add_special_tokens=False)
         ids = ids_of(tokenizer, [UNLIKE], add_special_tokens=False)[0]
     except Exception:  # a file that is read by its class alone, or text that it has no tokens for
         return

@@ -29,7 +29,7 @@ from transformers.integrations import hub_kernels
 from transformers.utils import cached_file, is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
-from nonmember.models.completeness import require_all_read, require_complete, require_meaning, say_if_split_otherwise
+from nonmember.models.completeness import require_all_read, require_complete, require_meaning, warn_if_split_otherwise
 from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
 from nonmember.models.hub import base_of, first_line, load_tokenizer, location
 from nonmember.models.tokenizing import is_failure
@@ -269,7 +269,7 @@ def dequantize(file: Path, folder: Path) -> None:
     model, report = answer
     require_complete(str(file), report, model)
     require_all_read(file, model)
-    say_if_split_otherwise(file)
+    warn_if_split_otherwise(file)
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False
     save(LoadedModel(model, tokenizer), folder)
