@@ -33,7 +33,7 @@ class Audit:
     heldout_label: str | None = None
     unseen: CorpusSpec | None = None  # further such text, on which some methods tune the target
     unseen_label: str | None = None
-    # How well suspect and held-out text may be told apart by layout alone; None: not looked at.
+    # How well layout alone may distinguish suspect and held-out text; None: not looked at.
     max_layout_auc: float | None = None
     # Texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
     scored_text: bool = False

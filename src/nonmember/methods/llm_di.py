@@ -8,7 +8,7 @@ so the blind baseline belongs beside every result.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, get_args
 
@@ -24,6 +24,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    units,
 )
 from nonmember.methods.details import Details
 from nonmember.records import FloatArray
@@ -117,7 +118,8 @@ class LlmDi(SampledMethod):
         if few := self.too_few_clusters(documents):
             return TestOutcome.invalid(few, alpha=self.alpha)
         suspect, heldout = (_matrix(documents[group]) for group in (SUSPECT, HELDOUT))
-        drawn = [self.clusters(documents, group) for group in (SUSPECT, HELDOUT)]
+        names = (SUSPECT, HELDOUT)
+        by_cluster = any(self.clusters(documents, group) for group in names)
         test = dataset_inference(
             suspect,
             heldout,
@@ -131,7 +133,7 @@ class LlmDi(SampledMethod):
             trim_predictions=self.trim_predictions,
             compat=self.compat,
             rng=rng,
-            clusters=_of_both(drawn, (len(suspect), len(heldout))),
+            clusters=tuple(units(documents[group], group) for group in names) if by_cluster else None,
         )
         verdict: Verdict = "evidence_of_membership" if test.combined_p_value < self.alpha else "inconclusive"
         curve = zip(test.curve_sizes.tolist(), np.median(test.curve_p_values, axis=0).tolist(), strict=True)
@@ -157,13 +159,3 @@ class LlmDi(SampledMethod):
 def _matrix(documents: ScoredDocuments) -> FloatArray:
     """[documents, features]."""
     return np.column_stack(list(documents.values.values()))
-
-
-def _of_both(
-    drawn: Sequence[list[str] | None], sizes: tuple[int, int]
-) -> tuple[Sequence[Hashable], Sequence[Hashable]] | None:
-    """Clusters of both sets, where one has any; in the other each document is then one by itself."""
-    if drawn == [None, None]:
-        return None
-    suspect, heldout = (range(size) if names is None else names for names, size in zip(drawn, sizes, strict=True))
-    return suspect, heldout

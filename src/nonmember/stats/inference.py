@@ -108,7 +108,7 @@ def dataset_inference(
     trim_predictions: bool,
     compat: bool,
     rng: np.random.Generator,
-    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+    clusters: Sequence[Sequence[Hashable]] | None = None,
 ) -> DatasetInference:
     """Learn to tell suspect from held-out documents on one part of both, test on the rest, several times over.
 
@@ -373,7 +373,7 @@ class _Scale(NamedTuple):
 
 
 def _numbered(
-    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None, suspect: FloatArray, heldout: FloatArray
+    clusters: Sequence[Sequence[Hashable]] | None, suspect: FloatArray, heldout: FloatArray
 ) -> list[IntArray | None]:
     """Clusters of either set, by number; None without any."""
     if clusters is None:

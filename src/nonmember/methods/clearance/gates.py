@@ -20,7 +20,7 @@ class Gates(HealthBounds):
     min_ce_share: float
     min_rank_correlation: float  # with the reference, on the suspect set
     max_seed_sd: float  # of Delta over distillation seeds
-    max_layout_auc: float  # how well suspect and third text may be told apart by layout
+    max_layout_auc: float  # how well layout may distinguish suspect and third text
     num_folds: int  # of that classifier
     # How far the mean Delta of controls that read what is excluded must lie below that of controls that read nothing.
     # Where reading leaves no trace in Delta, as with a reference too weak for the set, it decides nothing.

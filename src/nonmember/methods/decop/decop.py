@@ -129,7 +129,7 @@ class Decop(TakesFew):
     max_new_tokens: Annotated[int, Count(1)]
     num_orders: int  # of the four options, 24 for all
     work: Work  # book or paper
-    exam: Exam  # how the model is told what to do
+    exam: Exam  # how the model is instructed
     # Of answers, as text or by the letters' probabilities, found among top_logprobs alternatives.
     reading: AnswerReading
     answer_tokens: int  # most that it may write

@@ -175,7 +175,7 @@ class MultipleChoice(_Choice):
     paraphrases: CorpusSpec  # documents d#1, d#2 and d#3 for each document d
     num_orders: int
     work: Work
-    exam: Exam  # how the model is told what to do
+    exam: Exam  # how the model is instructed
 
     def __post_init__(self) -> None:
         super().__post_init__()

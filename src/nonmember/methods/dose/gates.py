@@ -34,7 +34,7 @@ class DoseGates(Checked):
     # How far the target's profile on the third text may lie from the controls', as a multiple of how far these lie from
     # one another at most; both where the base is said to be the target's own.
     max_base_distance: Annotated[float, Number("(0, inf)")]
-    # How well suspect and third text may be told apart by layout; null: any.
+    # How well layout may distinguish suspect and third text; null: any.
     max_layout_auc: Annotated[float | None, Number("[0.5, 1]")]
     # num_folds, seed: of that classifier
     num_folds: Annotated[int, Count(2)]
