@@ -29,7 +29,7 @@ from scipy import stats
 from nonmember.config.build import build
 from nonmember.config.compose import composed
 from nonmember.config.runs import builder_of
-from nonmember.corpora import Canaries, Cleaned, InMemory, Jsonl
+from nonmember.corpora import Canaries, Cleaned, Documents, InMemory
 from nonmember.corpora.sources.documents import digest_of
 from nonmember.evidence import canaries as planting
 from nonmember.observations import Scored
@@ -245,7 +245,7 @@ def measure(folder: Path, design: Design) -> dict[str, Any]:
         for seed in design.seeds:
             texts[seed] = plant(study, seed)
             last = study.folder / str(seed) / list(design.conditions())[-1][-1] / planting.DOCUMENTS
-            corpus = Jsonl(str(last), "id", "text", domain="planted")
+            corpus = Documents(str(last), "text", "id", domain="planted")
             models[seed] = replace(study.target, corpus=corpus, seed=seed, label=f"planted-{seed}")
             study.builder.get(models[seed])
         result: dict[str, Any] = {"found": found(study, models)}

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from nonmember.reports.planted.rereading import measured, panel_shape
 
 from nonmember.records import FloatArray
 from nonmember.reports.planted.audits import dose_of, near, related_of
-from nonmember.reports.planted.rereading import measured, panel_shape
 from nonmember.results.load import Run, load_runs
 from nonmember.stats.dose_curve import Between, DoseCurve, dose_curve
 

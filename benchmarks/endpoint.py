@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the results here")
     parser.add_argument("--requests", type=int, default=2500)
     arguments = parser.parse_args()
-    limits = Limits(CONCURRENCY, None, None, 60, 4, None, None, None, None, None)
+    limits = Limits(CONCURRENCY, 60, 4, None, None, None, None, None)
     plain = Request("d", "q", "", 16, 0.0, 0, instruction="Answer with a word.")
     each = arguments.requests // SHARES
     shares = [

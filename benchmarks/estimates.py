@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from nonmember.config.compose import composed
 from nonmember.config.feasible import check_cell
 from nonmember.feasibility.memory import Machine
 from nonmember.feasibility.table import TRAINED, hours
+
+from nonmember.config.compose import composed
 
 MICRO = ("world=micro", "world.num_general={pretraining: 400, continuation: 200}")
 # One set alone, and little general text: minutes.

@@ -98,7 +98,7 @@ def command(folder: Path, text: str, outputs: Path, *more: str, data: str = "str
         "-m",
         "nonmember.cli",
         "score",
-        f"model.path={folder / 'model'}",
+        f"target.path={folder / 'model'}",
         f"data={data}",
         f"data.path={folder / text}",
         "data.id_field=id",

@@ -148,8 +148,6 @@ def two_sets(rng: Generator) -> World:
             num_splits=1,
             learning_rate=0.01,
             num_steps=1000,
-            equal_variances=True,
-            trim_predictions=False,
             rng=np.random.default_rng(seed),
             **way,
         )

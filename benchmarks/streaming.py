@@ -125,13 +125,14 @@ def corpus(folder: Path) -> Any:
 
 def specs(folder: Path) -> tuple[Any, Any]:
     """The base and the model that is trained on the corpus and on half a hundred planted documents."""
-    from nonmember.corpora import Component, Jsonl, Mixture
+    from nonmember.corpora import Component, Documents, Mixture
     from nonmember.models import Pretrained
     from nonmember.training import Optimization, Pretraining, Trained
 
     base = Pretrained(str(folder / "model"))
     optimization = Optimization(1e-3, BATCH, 1, 0.005, "cosine", 0.0, (0.9, 0.999), 1e-8, 0.0, 1.0)
-    mixture = Mixture((Component(corpus(folder), 1), Component(Jsonl(str(folder / "planted.jsonl"), None, "text"), 2)))
+    planted = Documents(str(folder / "planted.jsonl"), "text")
+    mixture = Mixture((Component(corpus(folder), 1), Component(planted, 2)))
     return base, Trained(base, Pretraining(optimization, SEQUENCE), mixture, seed=1, label="streamed")
 
 

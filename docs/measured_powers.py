@@ -111,15 +111,9 @@ def collected() -> Iterator[dict[str, Any]]:
 
     name = "Cleared, by what was read. The reported half"
     cleared = table(CALIBRATION, name, "nothing")
-    columns = {
-        ("prism", ""): "PRISM",
-        ("clearance", "another base"): "clearance of 8x",
-        ("clearance", "own base"): "clearance of 8x, own base",
-    }
-    for (method, setting), column in columns.items():
-        for reading, dose in READINGS.items():
-            where = f"{CALIBRATION}, {name}: {column}, {reading}"
-            yield from cell(method, setting, "non_membership", dose, cleared[reading][column], "calibration", where)
+    for reading, dose in READINGS.items():
+        where = f"{CALIBRATION}, {name}: PRISM, {reading}"
+        yield from cell("prism", "", "non_membership", dose, cleared[reading]["PRISM"], "calibration", where)
 
     judged = ("llm_di", ARENA, "LLM-DI"), ("sampled_completion", ARENA_OUT, "sampled completion")
     for method, report, name in judged:
@@ -154,10 +148,9 @@ def collected() -> Iterator[dict[str, Any]]:
         "score with held-out text": "loss less held-out",
         "score with a reference and held-out text": "loss less reference and held-out",
     }
-    sources = {method: (ARENA, name) for method, name in ranked.items()} | {"codec": (ARENA_OUT, "CoDeC")}
-    for method, (report, name) in sources.items():
-        for reading, text in table(report, "Found at 5% false positives", name)[name].items():
-            where = f"{report}, Found at 5% false positives: {name}, {reading}"
+    for method, name in ranked.items():
+        for reading, text in table(ARENA, "Found at 5% false positives", name)[name].items():
+            where = f"{ARENA}, Found at 5% false positives: {name}, {reading}"
             yield from cell(method, "", "ranking", READINGS[reading], text, "arena", where)
     yield from _order()
     title, row = "Cleared, four targets. Micro world", "losses, sibling"

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tiny
-from nonmember.methods import (
-    Clearance,
-    Decop,
-    Fsd,
-    Kds,
-    LlmDi,
-    NameCloze,
-    OrderTest,
-    Pacost,
-    PairedT,
-    PrefixCompletion,
-    Prism,
-)
-from nonmember.methods.clearance.gates import Gates
+from nonmember.methods import Decop, Fsd, Kds, LlmDi, NameCloze, OrderTest, Pacost, PairedT, PrefixCompletion, Prism
 from nonmember.methods.prism.gates import PrismGates
 from nonmember.models import Pretrained
 from nonmember.scores import MinK, MinKPlusPlus, Perplexity
@@ -53,18 +38,6 @@ PRISM_GATES = PrismGates(
     min_third_agreement=0.3,
 )
 PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
-GATES = Gates(
-    min_ce_gain=0.0,
-    min_ce_share=0.5,
-    min_kl_gain=0.0,
-    max_kl_rise=0.1,
-    max_nll_rise=0.3,
-    min_rank_correlation=0.2,
-    max_seed_sd=0.2,
-    max_layout_auc=0.8,
-    num_folds=5,
-    min_separation=0.0,
-)
 ORDER = OrderTest(
     num_shards=20,
     max_examples=100,
@@ -85,8 +58,6 @@ LLM_DI = LlmDi(
     num_splits=3,
     num_steps=50,
     learning_rate=0.01,
-    equal_variances=True,
-    trim_predictions=False,
     compat=False,
     alpha=0.05,
     max_tokens=64,
@@ -116,15 +87,7 @@ FSD = Fsd(
     max_tokens=64,
 )
 CLOZE = NameCloze(
-    with_title=False,
-    tagger=None,
-    masked_model=None,
-    max_new_tokens=16,
-    min_valid_share=0.95,
-    num_resamples=40,
-    num_few=10,
-    alpha=0.05,
-    max_tokens=512,
+    with_title=False, max_new_tokens=16, min_valid_share=0.95, num_resamples=40, num_few=10, alpha=0.05, max_tokens=512
 )
 PREFIX = PrefixCompletion(
     k=4,
@@ -168,21 +131,3 @@ DECOP = Decop(
     alpha=0.05,
     max_tokens=60,
 )
-
-
-def clearance(controls: Any, exclude: Any, third: Any, **settings: Any) -> Clearance:
-    plain = {
-        "score": MinKPlusPlus(0.2),
-        "distillation": tiny.distillation(),
-        "distillation_seeds": [1, 2],
-        "gates": GATES,
-        "shams": True,
-        "noise": 0.2,
-        "rank_metric": "spearman",
-        "num_resamples": 200,
-        "alpha": 0.05,
-        "content": 0.95,
-        "confidence": None,
-        "max_tokens": 64,
-    }
-    return Clearance(controls=controls, exclude=exclude, third=third, **plain | settings)

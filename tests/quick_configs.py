@@ -24,7 +24,6 @@ from omegaconf import AnyNode, BooleanNode, DictConfig, FloatNode, IntegerNode, 
 from omegaconf._utils import OmegaConfDumper
 from omegaconf.base import Box, Node
 
-from nonmember.config import choices, presets
 from nonmember.config.choices import config_directory, sweeps_directory
 
 COMMANDS = ("audit", "score", "train", "report", "plan")
@@ -45,8 +44,6 @@ def quick_configs() -> Iterator[None]:
         for kind in (DictConfig, ListConfig, AnyNode, StringNode, BooleanNode, IntegerNode, FloatNode):
             patch.setattr(kind, "__deepcopy__", _copy)
         patch.setattr(omegaconf, "get_omega_conf_dumper", lambda: _Dumper)
-        # The options of each group are described from all tables.
-        patch.setattr(choices, "described_rows", functools.cache(lambda path: list(presets.described_rows(path))))
         yield
 
 

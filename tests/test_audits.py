@@ -21,7 +21,7 @@ from nonmember.audits.measuring import join
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished, table_of_scores
 from nonmember.audits.run import run_audit
-from nonmember.corpora import Jsonl
+from nonmember.corpora import Documents
 from nonmember.methods import Blind, RankAgreement
 from nonmember.models import Scratch
 from nonmember.observations import Scored, TokenStatistics
@@ -32,16 +32,17 @@ from nonmember.scores import DocumentScores, Loss, MinK, MinKPlusPlus, Reference
 from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training import run as training_run
+from tiny import jsonl
 
 RANK_AGREEMENT = RankAgreement(Loss(), "spearman", num_resamples=100, alpha=0.05, max_tokens=64)
 NOTHING_MADE = {"models_trained": 0, "tokens_observed": 0, "answers_asked": 0}
 
 
-def write_jsonl(path: Path, texts: list[str]) -> Jsonl:
+def write_jsonl(path: Path, texts: list[str]) -> Documents:
     path.write_text(
         "".join(json.dumps({"id": f"{path.stem}-{n}", "text": text}) + "\n" for n, text in enumerate(texts))
     )
-    return Jsonl(str(path), id_field="id", text_field="text")
+    return jsonl(str(path), id_field="id", text_field="text")
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ def forbid_work(monkeypatch) -> None:
 def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
     told = strict(tmp_path / "one" / "result.json")
-    assert set(told) == {field.name for field in fields(AuditResult)} - {"looked_up"} | {"seal"}
+    assert set(told) == {field.name for field in fields(AuditResult)} | {"seal"}
     assert told["seal"]["files"].keys() == {"scores.parquet", "distribution.parquet"}
     assert AuditResult.load(tmp_path / "one" / "result.json") == result
     assert (result.question.method, result.question.target, result.question.reference) == (

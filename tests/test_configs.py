@@ -25,24 +25,19 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from marks import thinned
 from nonmember.artifacts.settings import settings_of
 from nonmember.config.build import build_audit
-from nonmember.config.choices import config_directory, descriptions, groups, options, presets_directory
-from nonmember.config.hydra_compat import plain_yaml
-from nonmember.config.presets import load_presets
-from nonmember.config.roots import checked, register, require_complete
-from nonmember.config.safety import instantiate
+from nonmember.config.choices import config_directory, descriptions, groups, options, plain_yaml
+from nonmember.config.roots import register, require_complete
+from nonmember.config.safety import checked_composition, instantiate
 from nonmember.corpora import Streamed
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.runtime.naming import folder_name, label_of_path
 
 CONF = config_directory()
 SWEEPS = CONF.parent / "sweeps"
-PRESETS = presets_directory()
 GROUPS = groups()
-ROWS = load_presets(PRESETS)
-COMMANDS = ("audit", "score", "train", "report", "plan")
+COMMANDS = ("audit", "score", "train", "report")
 FSD = published_tables(PAPERS / "fsd" / "published.txt")
 STUDIES = [
-    "study",
     "dose_study",
     "releases",
     "published",
@@ -54,11 +49,9 @@ REAL = ["smollm", "smollm_kinds", "gemma"]
 WORLD_FILES = {
     path.relative_to(CONF / "world").with_suffix("").as_posix(): plain_yaml(path)
     for path in CONF.glob("world/**/*.yaml")
-} | ROWS.get("world", {})
+}
 WORLDS = [  # over which sweeps go: those with axes
-    name
-    for name in options("world")
-    if name not in (*STUDIES, *SAME_MODELS, "own") and WORLD_FILES[name].get("like") != "own"
+    name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")
 ]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 AXIS = re.compile(r"\$\{(?:world\.axes)?\.(\w+)\}")  # which another follows
@@ -76,8 +69,6 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "published": "smollm_published",
             "pile": "pile years_pile",
             "releases": "fsd_releases releases_rivals releases_later_reference",
-            "study": "calibration calibration_more calibration_own calibration_large calibration_small "
-            "calibration_rivals calibration_llm_di red_team red_team_paraphrases",
             "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small dose_attacks_again "
             "dose_reported dose_aligned dose_attacks dose_shares dose_attacks_more dose_read_reference dose_after_chat "
             "dose_large dose_dilution dose_paraphrases dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
@@ -94,10 +85,6 @@ LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made;
 # Values a user has to give (`???`), by group option.
 SOME_COMMIT = "0123456789abcdef" * 2 + "01234567"
 GIVEN = {
-    "pilot/numbers": [
-        *(f"pilot.{name}=0.1" for name in ("delta_untouched", "delta_controls", "tau", "sigma", "standard_error")),
-        "pilot.num_documents=100",
-    ],
     "data/arxivtection": [f"data.sets.revision={SOME_COMMIT}"],  # a branch is resolved when an audit begins
     "labelled/arxivtection": [f"PLACE.revision={SOME_COMMIT}"],
     "data/hubble_suspect": (
@@ -109,19 +96,19 @@ GIVEN = {
     "labelled/wikimia_length": ["PLACE.length=32"],
     "data/prepared": [
         "data.label=x",
-        "data.corpus.base.source={_target_: nonmember.corpora.TextFiles, path: x, pattern: '*'}",
+        "data.corpus.base.source={_target_: nonmember.corpora.Documents, path: x, pattern: '*', split: file}",
     ],
     "data/contaminated": [
         *("+data.label=x", "data.rate=0.5", "data.num_documents=4"),
         *(
-            f"+data.sets.{name}={{_target_: nonmember.corpora.TextFiles, path: x, pattern: '*'}}"
+            f"+data.sets.{name}={{_target_: nonmember.corpora.Documents, path: x, pattern: '*', split: file}}"
             for name in ("members", "nonmembers")
         ),
     ],
     "data/labelled": [
         "data.label=x",
         *(
-            f"data.sets.{name}={{_target_: nonmember.corpora.TextFiles, path: x, pattern: '*'}}"
+            f"data.sets.{name}={{_target_: nonmember.corpora.Documents, path: x, pattern: '*', split: file}}"
             for name in ("members", "nonmembers")
         ),
     ],
@@ -197,7 +184,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_", "hubble_")
+    elsewhere = ("pythia_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_", "hubble_", "gemma_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -213,12 +200,15 @@ SHELVES = [
     ("micro", "model", MODELS),
     *(
         (world, "model", options_of(world, "model"))
-        for world in ("pythia", "smollm", "releases", "published", "hubble", "pythia_steps")
+        for world in ("pythia", "smollm", "gemma", "releases", "published", "hubble", "pythia_steps")
     ),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
-    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm", "hubble", "pythia_steps")),
+    *(
+        (world, "controls", options_of(world, "controls"))
+        for world in ("pythia", "smollm", "gemma", "hubble", "pythia_steps")
+    ),
 ]
 PLACES = [
     *deck(
@@ -233,7 +223,7 @@ PLACES = [
     *deck(
         "audit",
         {
-            "method": [name for name in options("method") if name != "dose" and not name.startswith("red_")],
+            "method": [name for name in options("method") if name != "dose"],
             "data": DATA,
             "trainer": options("trainer"),
             "asking": options("asking"),
@@ -244,25 +234,7 @@ PLACES = [
     ),
     *deck("audit", {"debug": options("debug")}),
     *deck("audit", {"method": ["dose"]}),  # its controls are told by the halves that a world's own data have
-    *deck(
-        "audit",
-        {"data": options_of("pythia", "data"), "controls@method.controls": ["pythia_controls"]},
-        "world=pythia",
-        "method=clearance",
-        "method.controls.deviation=0.04",
-    ),
-    *deck(
-        "audit",
-        {
-            "model@target": options_of("study", "model")[::2],
-            "model@reference": options_of("study", "model")[1::2],
-            "data": options_of("study", "data"),
-            "controls@method.controls": options_of("study", "controls")[::-1],
-        },
-        "world=study",
-        "method=clearance",
-        "method.exclude.exposures=8",  # which all controls of the study have
-    ),
+    *deck("audit", {"data": options_of("pythia", "data")}, "world=pythia"),
     *deck(
         "audit",
         {name: options_of("dose_study", name.partition("@")[0]) for name in ("model@target", "data")}
@@ -272,10 +244,11 @@ PLACES = [
         "method=dose",
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
+    *deck("audit", {"data": options_of("gemma", "data")}, "world=gemma"),
     *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
     *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
     *deck("audit", {"data": ["hubble_suspect"], "method": ["dose"]}, "world=hubble"),
-    *deck("audit", {"data": ["pythia_steps_suspect"], "method": ["clearance"]}, "world=pythia_steps"),
+    *deck("audit", {"data": ["pythia_steps_suspect"], "method": ["dose"]}, "world=pythia_steps"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
@@ -287,19 +260,10 @@ PLACES = [
         },
         "model@target=micro_target_low",
     ),
-    *deck(
-        "audit",
-        {"method": [name for name in options("method") if name.startswith("red_")]},
-        "data=study_red",
-        "world=study",
-    ),
     *deck("audit", {"training@method.training": ADAPTERS[:1]}, "method=fsd", "data=micro_fsd"),
     *deck("audit", {"labelled@data.sets": LABELLED[:1]}, "method=fsd", "data=benchmark"),
     *deck("audit", {"world": [name for name in options("world") if name != "own"]}),
-    *deck(
-        "audit", {"experiment": [name for name in options("experiment") if not name.startswith(("red_", "pythia_"))]}
-    ),
-    *deck("audit", {"experiment": [name for name in options("experiment") if name.startswith("red_")]}),
+    *deck("audit", {"experiment": [name for name in options("experiment") if not name.startswith("pythia_")]}),
     *deck("audit", {"experiment": PYTHIA}),
     *deck(
         "audit",
@@ -307,11 +271,8 @@ PLACES = [
             "model@target": ["own_target"],
             "model@reference": ["own_reference"],
             "data": ["own_suspect"],
-            "controls@method.controls": ["own_controls"],
             "world": ["own"],
         },
-        "method=clearance",
-        "method.controls.stand_in.path=folder",
         "world.general.path=general.jsonl",
     ),
     *deck(
@@ -335,22 +296,17 @@ PLACES = [
         "world.general.path=general.jsonl",
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
-    *deck(
-        "score",
-        {"model@target": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2], "engine": options("engine")},
-    ),
+    *deck("score", {"model@target": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2]}),
     *deck("train", {"model": MODELS[1:2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),
-    *deck("plan", {"pilot": options("pilot")}),
 ]
 
 
 @functools.cache
 def option(group: str, name: str) -> DictConfig:
-    """A file, or a row of the presets, by itself."""
-    file = CONF / group / f"{name}.yaml"
-    return OmegaConf.load(file) if file.is_file() else OmegaConf.create(ROWS[group][name])
+    """A file by itself."""
+    return OmegaConf.load(CONF / group / f"{name}.yaml")
 
 
 @functools.cache
@@ -426,7 +382,7 @@ def composed(command: str, overrides: list[str], *, beside: Path | None = None, 
     if command in ("audit", "score", "train") and not any(map(names_world, overrides)):
         overrides = ["world=micro", *overrides]
     GlobalHydra.instance().clear()
-    with checked(), initialize_config_dir(str(beside or CONF), version_base=None):
+    with checked_composition(), initialize_config_dir(str(beside or CONF), version_base=None):
         added = [f"hydra.searchpath=[file://{CONF}]"] if beside else []
         return compose(command, overrides=[*added, *overrides], **more)
 
@@ -435,7 +391,7 @@ def names_world(override: str) -> bool:
     """An override of the world, or an experiment that belongs to one."""
     key, _, name = override.partition("=")
     if key == "experiment":
-        return name.startswith("red_") or "override /world" in str(option("experiment", name).defaults)
+        return "override /world" in str(option("experiment", name).defaults)
     return key == "world"
 
 
@@ -475,9 +431,8 @@ def check_targets(config: DictConfig, *, whole_world: bool = True) -> None:
 
 
 def test_every_target_takes_the_keys_beside_it():
-    """Before anything is composed: of each file and each row of the presets."""
-    contents = {path.relative_to(CONF): plain_yaml(path) for path in CONF.rglob("*.yaml") if path.parent != PRESETS}
-    contents |= {Path(group, name): row for group, rows in ROWS.items() for name, row in rows.items()}
+    """Before anything is composed: of each file."""
+    contents = {path.relative_to(CONF): plain_yaml(path) for path in CONF.rglob("*.yaml")}
     checked = 0
     for source, content in contents.items():
         for key, node in nodes(content):
@@ -652,16 +607,13 @@ def test_no_file_is_left_out():
     reached |= {f"{group}/{name}.yaml" for _, group, names in SHELVES for name in names}
     reached |= {f"{command}.yaml" for command in COMMANDS} | {"hydra_settings.yaml"}  # which each command includes
     reached |= {"sweep.yaml"}  # which each sweep includes
+    reached |= {"plan.yaml"}  # of numbers alone
     reached |= {"hparams_search/optuna.yaml"}  # which needs another sweeper
     reached |= {f"labelled/{name}.yaml" for name in LABELLED_BY_NAME}
-    reached |= {
-        f"{group}/{name}.yaml" for group in ("cleaning", "gates", "ladder", "out_models") for name in options(group)
-    }
-    rows = {f"{group}/{name}.yaml" for group, rows in load_presets(PRESETS).items() for name in rows}
-    files = {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.y*ml") if path.parent != PRESETS}
-    assert not rows & files, "a file would hide the row of its name"
+    reached |= {f"{group}/{name}.yaml" for group in ("cleaning", "gates", "out_models") for name in options(group)}
+    files = {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.y*ml")}
     reached |= {path.relative_to(CONF).as_posix() for path in CONF.glob("*/base/*.yaml")}  # which others include
-    assert rows | files == reached
+    assert files == reached
     assert {path.relative_to(SWEEPS).as_posix() for path in SWEEPS.rglob("*.y*ml")} == {
         f"{n}.yaml" for n in SWEEP_NAMES
     }
@@ -939,7 +891,6 @@ TOKENS = {"pubmed": 154_387, "ubuntu": 294_341, "enron": 118_004}
 def test_the_papers_continuation_is_streamed_at_its_own_size():
     spec = build(composed("audit", ["world=pythia", "model@target=pythia_410m_cpt"]).target)
     recipe = spec.training
-    assert recipe.shuffle_buffer == 10_000
     continuation, members = (component.corpus for component in spec.corpus.components)
     sets = [component.corpus for component in continuation.components]
     assert len(sets) == 5
@@ -1150,7 +1101,7 @@ def test_texts_of_ones_own_are_as_they_are_and_those_of_the_worlds_as_their_numb
         config = composed("audit", [f"data={data}", *([] if data == "wikimia" else ["data.path=x"])])
         assert config.cleaning.name == "as_is"
         assert config.data.cleaning == config.cleaning, "and the result says so"
-    for world in ("micro", "pile", "study", "pythia"):
+    for world in ("micro", "pile", "pythia"):
         config = composed("audit", [f"world={world}"])
         assert (config.max_layout_auc, config.zlib_text) == (None, "whole")
     own = build(composed("audit", ["data=ordered", "data.path=examples.txt"]).data.corpus)

@@ -38,7 +38,6 @@ LAYERS = (
     "observations",
     "metrics",
     "endpoints",
-    "lookup",
     "generated",
     "methods",
     "results",
@@ -47,7 +46,6 @@ LAYERS = (
     "audits",
     "scoring",
     "evidence",
-    "feasibility",
     "config",
     "sweeps",
     "api",
@@ -226,7 +224,7 @@ def test_hydra_stays_with_configs_and_commands():
 
 
 def test_wandb_stays_with_tracking():
-    theirs = ("tracking/trackers.py", "tracking/online.py")
+    theirs = "tracking/trackers.py"
     none_but((path, packages(path) & {"wandb"}) for path in MODULES if name_of(path) not in theirs)
 
 
@@ -262,7 +260,7 @@ def test_no_option_of_a_command_can_be_shortened():
         for call in calls(path)
         if ast.unparse(call.func).endswith(("ArgumentParser", ".add_parser"))
     ]
-    assert len(parsers) > 10
+    assert len(parsers) > 5
     assert not [
         ast.unparse(call)
         for call in parsers

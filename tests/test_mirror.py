@@ -57,19 +57,17 @@ def test_all_of_a_folder_is_told(tmp_path):
     assert len(heard["test/distribution"]) == 200, "without the undefined one"
     assert list(heard["scores"]) == ["doc_id", "target", "reference", "distilled"]
     assert len(heard["scores"]["doc_id"]) == 40
-    assert [axes.get_xlabel() for axes in heard["figure/ranks"].axes] == [
-        "rank under reference",
-        "rank under distilled",
-    ]
-    assert "rho = 0.730" in heard["figure/ranks"].axes[1].get_title()
+    axes = [heard[f"figure/ranks/{name}"].axes[0] for name in ("reference", "distilled")]
+    assert [item.get_xlabel() for item in axes] == ["rank under the reference", "rank under the distilled reference"]
+    assert "rho 0.730" in axes[1].get_title()
 
 
 def test_the_distribution_shows_value_interval_and_zero(tmp_path):
     lay_down(tmp_path / "run", result())
     (axes,) = told(result(), tmp_path / "run")["figure/distribution"].axes
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["0", "interval [-0.300, +0.050]", "statistic -0.120"]
-    assert sum(patch.get_height() for patch in axes.patches[:60]) == 200
+    assert labels == ["zero", "95% interval", "Delta -0.120"]
+    assert sum(patch.get_height() for patch in axes.patches[:56]) == 200
     assert {line.get_xdata()[0] for line in axes.lines} == {0.0, -0.12}
 
 
@@ -77,8 +75,7 @@ def test_undefined_numbers_are_left_out_of_the_picture(tmp_path):
     bare = result(statistic=None, p_value=None, ci_low=None, ci_high=None, target=None)
     lay_down(tmp_path / "run", bare)
     (axes,) = told(bare, tmp_path / "run")["figure/distribution"].axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["0"]
-    assert "p = undefined" in axes.get_title()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["zero"]
 
 
 @pytest.mark.parametrize("missing", ["scores.parquet", "distribution.parquet"])
@@ -86,7 +83,7 @@ def test_files_a_method_does_not_leave_are_not_missed(tmp_path, missing):
     lay_down(tmp_path / "run", result())
     (tmp_path / "run" / missing).unlink()
     heard = told(result(), tmp_path / "run")
-    assert ("scores" in heard) == ("figure/ranks" in heard) == (missing != "scores.parquet")
+    assert ("scores" in heard) == ("figure/ranks/reference" in heard) == (missing != "scores.parquet")
     assert ("test/distribution" in heard) == ("figure/distribution" in heard) == (missing != "distribution.parquet")
 
 

@@ -22,18 +22,7 @@ from nonmember.methods.fsd import deviation
 from nonmember.methods.llm_di import FRACTIONS
 from nonmember.models.encoding import encode_pieces
 from nonmember.observations import OrderLikelihoods, Scored
-from nonmember.scores import (
-    GradNorm,
-    Loss,
-    Lowercase,
-    MaxK,
-    MinK,
-    MinKPlusPlus,
-    Perplexity,
-    Recall,
-    ReferenceDifference,
-    Zlib,
-)
+from nonmember.scores import Loss, Lowercase, MaxK, MinK, MinKPlusPlus, Perplexity, Recall, ReferenceDifference, Zlib
 from nonmember.stats.inference import dataset_inference
 from nonmember.stats.kernels import kernel_divergence
 from nonmember.stats.paired import order_test
@@ -123,15 +112,6 @@ def test_mimir(shop, log_probs):
     reference = [-float(log_probs(document.text, OTHER).mean()) for document in TEXTS.documents]
     agrees("mimir", ours(shop, Loss()), np.negative(nll))
     agrees("mimir", ours(shop, ReferenceDifference()), np.subtract(reference, nll))
-    model, tokenizer = shop.get(TARGET).model, shop.get(TARGET).tokenizer
-    norms = []
-    for document in TEXTS.documents:
-        ids = torch.tensor([tokenizer(document.text)["input_ids"]])
-        with torch.enable_grad():
-            loss = -F.log_softmax(model(ids).logits[0, :-1], -1).gather(1, ids[0, 1:, None]).mean()
-            found = torch.autograd.grad(loss, list(model.requires_grad_(True).parameters()), allow_unused=True)
-        norms.append(np.mean([float(item.norm(np.inf)) for item in found if item is not None]))
-    agrees("mimir", ours(shop, GradNorm()), np.negative(norms))
 
 
 def test_recall(shop, log_probs, read):

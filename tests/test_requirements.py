@@ -34,11 +34,12 @@ SCORES = {
     if inspect.isclass(kind) and issubclass(kind, Score) and kind is not Score
 }
 DOCS = "\n".join(path.read_text() for path in sorted((ROOT / "docs/methods").glob("*.md")))
-PRESETS = yaml.safe_load((ROOT / "conf/presets/scores.yaml").read_text())["score"]
+PRESETS = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "conf/score").glob("*.yaml")}
 
+RIVALS = {"llm_di", "name_cloze", "order", "pacost", "pacost_qa", "paired_t", "prefix_completion", "sampled_completion"}
 ABSENT = {
-    # They have no test of their own, or rest on the results of others.
-    ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
+    # They have no test of their own, or rest on the results of others; and rivals, whose verdicts are taken as stated.
+    ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"} | RIVALS,
     # They conclude nothing, are forms of others, or run others.
     ("method", "advice"): {
         "auto",
@@ -46,23 +47,12 @@ ABSENT = {
         "levels",
         "mc_pdd_contaminated",
         "mc_pdd_groups",
-        "pacost_qa",
         "paired_t",
         "rank_agreement",
         "rank_shift",
     },
     # They need more than one pass over the texts, answers to questions, or further models.
-    ("score", "verifier"): {
-        "AnswerProbability",
-        "Codec",
-        "DcPdd",
-        "GradNorm",
-        "Lira",
-        "Neighbourhood",
-        "Recall",
-        "Rmia",
-        "Rolling",
-    },
+    ("score", "verifier"): {"AnswerProbability", "DcPdd", "Lira", "Recall", "Rmia"},
     # They come with what is given beside the texts, or are no presets.
     ("score", "command"): {
         "AnswerProbability",
@@ -78,7 +68,7 @@ ABSENT = {
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
-    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference", "Rolling"},
+    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
 }
 BESIDE_THE_ARENA = [
     scores.AnswerProbability(Question("Say.", ("a", "b")), "a"),
@@ -86,7 +76,6 @@ BESIDE_THE_ARENA = [
     scores.Perplexity(),
     scores.Perturbed("random_deletion", "ppl_ratio"),
     scores.ReferenceDifference(),
-    scores.Rolling("word_perplexity"),
 ]
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
     "reference": ("reference",),
@@ -175,10 +164,7 @@ def test_the_passes_of_a_score_follow_from_what_it_observes():
         "lowercase": 2,
         "ref_ratio": 2,
         "recall(10)": 12,
-        "grad_norm(max)": 3,
-        "neighbourhood(5)": 6,
         "wbc(2-40)": 2,
         "lira": 5,  # four out-models
         "rmia": 10,
-        "codec(5)": 11,
     }

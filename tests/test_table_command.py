@@ -11,13 +11,10 @@ import pytest
 from rich.console import Console
 
 from nonmember.cli.table import show
-from nonmember.records.exposure import Exposure
-from nonmember.results.outcomes import outcome_paths, usable_outcomes
 from nonmember.results.result import Failure
 
 sys.path.insert(0, str(Path(__file__).parent / "reporting"))
 import made_up
-import made_up_clearance
 
 T = {"ci_low": None, "ci_high": None, "rho_reference_target": None, "rho_distilled_target": None}
 PRISM = made_up.result(corpus="docs")
@@ -77,12 +74,6 @@ def test_where_the_truth_is_known_it_is_said_first():
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
     told = "llm_di flagged 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
     assert said(right, wrong).startswith(f"Ground truth: {told}")
-    # Who read less than a clearance excludes is rightly cleared of that.
-    less, as_much = (
-        made_up_clearance.clearance(read=Exposure(1.0, times), truth="member", verdict="evidence_of_non_membership")
-        for times in (1, 8)
-    )
-    assert "cleared 2 of 2 sets that were read (1 wrongly)." in said(less, as_much)
     assert "Ground truth" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
 
@@ -151,23 +142,6 @@ def test_a_failure_is_named_as_results_are():
         "prism-other-1a2b",
         "second",
         "third",
-    ]
-
-
-def test_a_part_of_auto_is_named_so_by_its_method(tmp_path):
-    """Beside the same question put alone, and beside the part of another audit."""
-    audits = {"auto-1a2b/parts/prism": 1, "auto-1a2b/parts/fsd": 1, "auto-3c4d/parts/prism": 2, "alone-5e6f": 2}
-    for folder, seed in audits.items():
-        method = folder.rpartition("/")[2] if "parts" in folder else "prism"
-        of = made_up.result(corpus="docs", method=method, cell=folder.rpartition("/")[2], seed=seed)
-        (tmp_path / folder).mkdir(parents=True)
-        of.save(tmp_path / folder / "result.json")
-    cells = usable_outcomes(outcome_paths(tmp_path), lambda outcomes: None)
-    assert names(said(*cells)) == [
-        "docs under target",
-        "seed=1 (prism, a part of auto)",
-        "seed=2 (prism, a part of auto)",
-        "docs under target (fsd, a part of auto)",
     ]
 
 

@@ -16,7 +16,7 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerF
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
-from nonmember.corpora import CorpusSpec
+from nonmember.corpora import CorpusSpec, Documents
 from nonmember.models import Scratch, TrainedTokenizer
 from nonmember.records import Corpus, Document
 from nonmember.runtime.compute import Compute
@@ -52,6 +52,16 @@ WORDS = [
     "ash",
     "elm",
 ]
+
+
+def jsonl(path: str | Sequence[str], id_field: str | None, text_field: str, *fields: str, **more: Any) -> Documents:
+    """A file whose columns are named. fields: of clusters."""
+    return Documents(path, text_field, id_field, *fields, **more)
+
+
+def text_files(folder: str, pattern: str, domain: str = "") -> Documents:
+    """A document each."""
+    return Documents((folder,), domain=domain, pattern=pattern, split="file")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult, upgraded
+from flat_results import upgraded
+from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult
 
 SETTINGS = {
     "method": "prism",

@@ -7,7 +7,6 @@
     nm.audit("prism", target=..., reference=..., documents=...)   one audit, from models and texts to a verdict
     nm.advise(access="weights", documents=150)                    which method could say what with what you have
     nm.make_canaries(texts, "planted", canaries=10)               canaries to publish, for an exact test later
-    nm.look_up(texts, index="outputs/lookup")                     which texts a corpus holds, word for word
     nm.load_results("outputs/audits")                             finished audits, a row each
     nm.load_scores("outputs/scores/NAME")                         scores of streamed documents, batch by batch
     nm.scores, nm.stats                                           every score and statistic, on arrays
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from nonmember import metrics, scores, stats
     from nonmember.api.advising import advise
     from nonmember.api.auditing import audit
-    from nonmember.api.planting import look_up, make_canaries
-    from nonmember.api.prism import PrismTest, prism_test
+    from nonmember.api.planting import make_canaries
+    from nonmember.api.prism import prism_test
     from nonmember.api.results import FinishedAudit, load_results, load_scores
     from nonmember.api.scoring import score
     from nonmember.evidence.canaries import PlantedCanaries
@@ -34,13 +33,11 @@ if TYPE_CHECKING:
 __all__ = [
     "FinishedAudit",
     "PlantedCanaries",
-    "PrismTest",
     "__version__",
     "advise",
     "audit",
     "load_results",
     "load_scores",
-    "look_up",
     "make_canaries",
     "metrics",
     "prism_test",
@@ -52,12 +49,10 @@ __all__ = [
 _HOMES = {
     "FinishedAudit": "nonmember.api.results",
     "PlantedCanaries": "nonmember.evidence.canaries",
-    "PrismTest": "nonmember.api.prism",
     "advise": "nonmember.api.advising",
     "audit": "nonmember.api.auditing",
     "load_results": "nonmember.api.results",
     "load_scores": "nonmember.api.results",
-    "look_up": "nonmember.api.planting",
     "make_canaries": "nonmember.api.planting",
     "prism_test": "nonmember.api.prism",
     "score": "nonmember.api.scoring",

@@ -26,7 +26,7 @@ HEADLINES = ("Verified", "FAILED", "", "Verified in part, since the answer of an
 
 
 def main(arguments: list[str] | None = None, **helpers: Any) -> int:
-    """Print the report; return the exit status. helpers: `observe`, `retrain` and `confirm` of `verify.Given`, which
+    """Print the report; return the exit status. helpers: `observe` of `verify.Given`, which
     need the whole package."""
     options = _options(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -68,20 +68,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--secret", type=Path, help="the auditor's file SEAL.private, which --documents needs")
     parser.add_argument("--canaries", type=Path, help="the revealed private file: did its key choose the variants?")
     parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
-    parser.add_argument(
-        "--reference", type=Path, help="the reference: it is distilled again from the recipe (with --model; takes time)"
-    )
-    parser.add_argument("--identity", help="who should have signed with Sigstore, as an e-mail address (whole package)")
-    parser.add_argument("--issuer", help="the OpenID provider that knows them, as https://accounts.google.com")
     parser.add_argument("-k", "--num-documents", type=int, default=8, help="how many, drawn at random (8)")
     parser.add_argument("--json", action="store_true", help="the lines as JSON")
     options = parser.parse_args(arguments)
-    if options.issuer and not options.identity:
-        parser.error("--issuer says who knows the --identity; give that as well")
-    for name in ("model", "reference"):
-        folder = getattr(options, name)
-        if folder is not None and not folder.is_dir():
-            parser.error(f"--{name} must be the folder of a model; there is none at {folder}")
+    if options.model is not None and not options.model.is_dir():
+        parser.error(f"--model must be the folder of a model; there is none at {options.model}")
     return options
 
 
@@ -92,10 +83,7 @@ def _report(options: argparse.Namespace, helpers: dict[str, Any]) -> Report:
         fingerprint=fingerprint_of_file(options.signer) if options.signer else None,
         documents=_documents(options.documents) if options.documents else (),
         secret=secret_of(options.secret) if options.secret else None,
-        **{
-            name: getattr(options, name)
-            for name in ("canaries", "model", "reference", "num_documents", "identity", "issuer")
-        },
+        **{name: getattr(options, name) for name in ("canaries", "model", "num_documents")},
         **helpers,
     )
     return verify(options.bundle, given)

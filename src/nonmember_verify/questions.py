@@ -68,17 +68,8 @@ def check_question(audit: Audit, report: Report) -> None:
             "exchanged, or a setting or the seed was changed.",
         )
     _check_settings(audit, identity, report)
-    own = {"distilled"} if _climbed(audit) else set[str]()  # with the learning rate that the ladder chose
-    if own:
-        report.unchecked(
-            "model that a ladder led to", "its hash, provenance.keys.distilled, is of the learning rate that was chosen"
-        )
     recipes = described["recipes"]
-    wrong = [
-        role
-        for role, item in recipes.items()
-        if role not in cut and key_hash(item) != (identity["parts"] if role in own else keys).get(role)
-    ]
+    wrong = [role for role, item in recipes.items() if role not in cut and key_hash(item) != keys.get(role)]
     wrong += [role for role in audit.question["models"] if role not in recipes]
     if cut:
         report.unchecked("models", f"paths were left out of their recipes ({some(cut)}): no hash can be made again")
@@ -91,7 +82,7 @@ def check_question(audit: Audit, report: Report) -> None:
         )
     if problems := list(_problems_of_distilled(audit, cut)):
         report.failed("models", f"{'; '.join(problems)}.")
-    changed = [name for name, item in identity["parts"].items() if name not in own and keys.get(name) != item]
+    changed = [name for name, item in identity["parts"].items() if keys.get(name) != item]
     if changed:
         report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
 
@@ -124,15 +115,6 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
     # The settings count as read where a check takes them into account, and not for being those of the question.
     stated = {"settings": plain(audit.settings), "seed": audit.question["seed"]}
     asked = {"settings": identity["method"], "seed": identity["seed"]}
-    if _climbed(audit):
-        ladder, rates = audit.details["ladder"], sorted(identity["method"]["ladder"]["rates"], reverse=True)
-        chosen = ladder["chosen"]  # they are tried from the largest down, until one passes
-        expected = [(rate, rate == chosen) for rate in rates if chosen not in rates or rate >= chosen]
-        if [(step["learning_rate"], step["passed"]) for step in ladder["tried"]] != expected:
-            report.failed("ladder", f"it chose {chosen}, which is not the first of its rates that passed.")
-        if chosen is not None:
-            asked = plain(asked)
-            asked["settings"]["distillation"]["optimization"]["learning_rate"] = chosen
     found = list(differences(asked, stated))
     for name, (low, high) in RANGES.items():
         value = audit.settings.get(name, low)
@@ -148,11 +130,6 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
         f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
         "the result was made with others than it was asked with: ",
     )
-
-
-def _climbed(audit: Audit) -> bool:
-    """Whether the question left the learning rate to a ladder."""
-    return "ladder" in audit.details and bool(audit.described["identity"]["method"].get("ladder"))
 
 
 def differences(

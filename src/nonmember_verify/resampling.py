@@ -59,40 +59,6 @@ def resampled(
     return np.concatenate(blocks, axis=1)
 
 
-def weighted(
-    others: list[FloatArray],
-    target: FloatArray,
-    rng: np.random.Generator,
-    num_resamples: int,
-    clusters: IntArray | None = None,
-) -> FloatArray:
-    """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums."""
-    number = len(target) if clusters is None else int(clusters.max()) + 1
-    weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)
-    weights_BN = weights_BN if clusters is None else weights_BN[:, clusters]
-    y = _weighted_ranks(target, weights_BN)
-    return np.array([_weighted_correlation(_weighted_ranks(other, weights_BN), y, weights_BN) for other in others])
-
-
-def _weighted_ranks(values: FloatArray, weights_BN: FloatArray) -> FloatArray:
-    """[B, N] average rank of each document among the drawn ones."""
-    _, rank = np.unique(values, return_inverse=True)
-    by_value = np.zeros((rank.max() + 1, len(weights_BN)))
-    np.add.at(by_value, rank, weights_BN.T)
-    ends = np.cumsum(by_value, axis=0)
-    return np.asarray((ends - (by_value - 1) / 2)[rank].T)
-
-
-def _weighted_correlation(x_BN: FloatArray, y_BN: FloatArray, weights_BN: FloatArray) -> FloatArray:
-    share = weights_BN / weights_BN.sum(axis=1, keepdims=True)
-    x = x_BN - (share * x_BN).sum(axis=1, keepdims=True)
-    y = y_BN - (share * y_BN).sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            (share * x * y).sum(axis=1) / np.sqrt((share * x * x).sum(axis=1) * (share * y * y).sum(axis=1))
-        )
-
-
 def p_of(distribution: FloatArray, margin: float) -> float:
     """(1 + resamples at or below the margin, or undefined) / (B + 1)."""
     above = int((distribution > margin + ZERO).sum())

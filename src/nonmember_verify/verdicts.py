@@ -14,7 +14,6 @@ from nonmember_verify.known import BOUNDS, INVALID, claim, least_of
 from nonmember_verify.report import Report, agree
 
 NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
-SHAMS = {"sham_unrelated", "sham_noise"}
 MOST_EXCLUDED = 0.2  # share of documents; with more, no audit is valid
 FOLDS = 5  # sets of fewer documents are not looked at for their layout
 READS_TEXT = {
@@ -72,9 +71,6 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
 
 def _other_reasons(audit: Audit, decision: str) -> Iterator[str]:
     """How the reasons begin that numbers in a bundle do not show, where nothing in it speaks against them."""
-    ladder = audit.details.get("ladder")
-    if audit.settings.get("ladder") and ladder and ladder["chosen"] is None:
-        yield from ("No learning rate", "None of the learning rates")
     if is_reference_the_target(audit):
         yield "The reference is the target"
     is_measured = "kl_after" in audit.result["health"]["training"]
@@ -175,19 +171,3 @@ def _bounds(audit: Audit) -> Mapping[str, Any]:
     if share is not None and bounds.get("max_target_gain") is not None:
         bounds["max_target_gain"] = min(bounds["max_target_gain"], share * start)
     return bounds
-
-
-def shams_hold(audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool) -> bool:
-    """Whether the gates refuse every sham, by the numbers found here."""
-    stated: Mapping[str, Any] = audit.details["shams"]
-    if set(stated) != (SHAMS if expected else set()):
-        report.failed("shams", "the gates were to be put to two shams, and they are not there, or others are.")
-        return False
-    refused = True
-    for name, sham in stated.items():
-        _hold(audit, sham["gates"], found[name], report, f"sham {name}")
-        by_gates = any(not gate["passed"] for gate in sham["gates"].values())
-        if by_gates != sham["refused"]:
-            report.failed(f"sham {name}", f"refused is {sham['refused']}, and its gates say {by_gates}.")
-        refused &= by_gates
-    return refused

@@ -11,12 +11,10 @@ from typing import Any
 from nonmember_verify.archive import ENVELOPE, Refused, read
 from nonmember_verify.bundle import Audit, require_bounded
 from nonmember_verify.canaries import commitment_of, read_private
-from nonmember_verify.certificates import SIGSTORE, Confirm, check_certificate
 from nonmember_verify.envelope import PREDICATE, Signed, digests_of, opened, sha256, unread
 from nonmember_verify.known import unknown_of
 from nonmember_verify.methods import METHODS
 from nonmember_verify.methods.canary import check_revealed
-from nonmember_verify.page import PAGE, check_page
 from nonmember_verify.questions import check_documents, check_opened, check_question, check_seal
 from nonmember_verify.report import Report, some
 from nonmember_verify.scores import Tables, check_exclusions, check_scores
@@ -25,7 +23,7 @@ from nonmember_verify.verdicts import check_verdict
 FORMAT = 1  # of a bundle
 SCHEMA_VERSION = 2  # of result.json
 FILES = re.compile(
-    r"statement\.(dsse|sigstore)\.json|seal\.json|observations\.json|page\.html|tokens/[0-9a-f]{16}\.parquet|"
+    r"statement\.dsse\.json|seal\.json|observations\.json|tokens/[0-9a-f]{16}\.parquet|"
     r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|distribution|answers|texts)\.parquet)"
 )
 
@@ -41,11 +39,6 @@ class Given:
     model: Path | None = None  # folder of the target
     num_documents: int = 8  # that are read again
     observe: Again | None = None  # has the target read documents again
-    reference: Path | None = None
-    retrain: Again | None = None  # distils the reference again, and has it read documents
-    identity: str | None = None  # who should have signed with Sigstore
-    issuer: str | None = None  # who knows them
-    confirm: Confirm | None = None  # asks Sigstore's library
 
     @property
     def has_documents(self) -> bool:
@@ -63,14 +56,13 @@ def verify(path: Path, given: Given) -> Report:
         report.ok("archive", f"{len(files)} files, and nothing but files.")
         signed = _check_statement(files, given, report)
         require_bounded(files)
-        check_page(files, report)
         _check_names(files, report)
         if (form := signed.predicate["format"]) != FORMAT:
             report.taken_as_stated(f"format {form!r} of a bundle is unknown to this verifier")
             return report
         audits = _audits(files, signed, report)
         seal, tables = check_seal(files, audits, signed, report), Tables(files)
-        check_audits(tables, audits, report, observed=given.model is not None, retrained=given.reference is not None)
+        check_audits(tables, audits, report, observed=given.model is not None)
         _check_given(files, audits, given, report)
         _tell_unread(report, {ENVELOPE: signed.predicate, "seal.json": seal, "observations.json": tables.keys})
     except Refused as error:
@@ -102,9 +94,8 @@ def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -
             f"by the key you named, {signed.fingerprint}.",
             f"by another key ({signed.fingerprint}) than you named ({given.fingerprint}).",
         )
-    check_certificate(files, given.identity, given.issuer, given.confirm, report)
     stated = digests_of(signed)
-    found = {name: sha256(content) for name, content in files.items() if name not in (ENVELOPE, SIGSTORE)}
+    found = {name: sha256(content) for name, content in files.items() if name != ENVELOPE}
     problems = [
         f"{name} is missing" if name not in found else f"{name} was changed after it was signed"
         for name in sorted(stated)
@@ -115,8 +106,8 @@ def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -
 
 
 def _check_names(files: Mapping[str, bytes], report: Report) -> None:
-    """Apart from the page a bundle holds data alone, and of those only what checks read."""
-    opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet")) and name != PAGE]
+    """A bundle holds data alone, and of those only what checks read."""
+    opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet"))]
     if opened_elsewhere:
         report.failed("files", f"a bundle holds no {opened_elsewhere[0]}, which no check reads: do not open it.")
     if strange := [name for name in files if not FILES.fullmatch(name) and name not in opened_elsewhere]:
@@ -150,11 +141,8 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
 # Audits ---------------------------------------------------------------------------------------------------------------
 
 
-def check_audits(
-    tables: Tables, audits: list[Audit], report: Report, *, observed: bool = False, retrained: bool = False
-) -> None:
-    """Everything that concerns single audits and needs no signature. observed, retrained: whether the target is asked
-    as well, and the reference distilled again."""
+def check_audits(tables: Tables, audits: list[Audit], report: Report, *, observed: bool = False) -> None:
+    """Everything that concerns single audits and needs no signature. observed: whether the target is asked as well."""
     for audit in audits:
         own = report.of(audit, audits)
         trained = []
@@ -164,11 +152,10 @@ def check_audits(
         except Exception as error:
             own.failed("result", f"it lacks what a result of its method has ({type(error).__name__}: {error}).")
         _tell_unread(own, {"result.json": audit.result, "audit.json": audit.described})
-        if left := [role for role in trained if not (retrained and is_distilled(role))]:
-            again = "training it again from them would show it"
-            if any(map(is_distilled, left)):
-                again = "--reference distils the target's distilled reference again"
-            own.unchecked("training", f"that {some(left)} came from the stated recipes; {again}")
+        if trained:
+            own.unchecked(
+                "training", f"that {some(trained)} came from the stated recipes; running the audit again shows it"
+            )
         if not observed:
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")
 
@@ -199,11 +186,6 @@ def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
         report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(files)}")
 
 
-def is_distilled(role: str) -> bool:
-    """Whether it is a distilled reference of the target; there is one for each seed."""
-    return role.split("/")[0] == "distilled"
-
-
 # What the checker has -------------------------------------------------------------------------------------------------
 
 
@@ -216,19 +198,12 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
     else:
         report.unchecked("text of the documents", "needs --documents and --secret")
     _check_canaries(audits, given, report)
-    for name, folder, check in (("model", given.model, given.observe), ("reference", given.reference, given.retrain)):
-        if folder is None:
-            continue
-        if check is None:
-            needs = f"--{name} needs the whole package nonmember, which is not installed here"
-        elif not given.has_documents:
-            needs = f"--{name} needs --documents and --secret"
-        elif given.model is None:
-            needs = "--reference needs the folder of the target as well (--model)"
-        else:
-            check(files, audits, given, report)
-            continue
-        report.failed(name, f"not looked at: {needs}.")
+    if given.model is None:
+        return
+    if given.observe is None or not given.has_documents:
+        report.failed("model", "not looked at: --model needs the whole package, --documents and --secret.")
+    else:
+        given.observe(files, audits, given, report)
 
 
 def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:

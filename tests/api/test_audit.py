@@ -42,17 +42,6 @@ def words(question) -> list[str]:
     ]
 
 
-def test_several_methods_from_python(question):
-    """The texts of an audit are read after its config's block, in which alone OmegaConf knows our resolvers."""
-    OmegaConf.clear_resolvers()
-    methods = {"method.methods": ["codec"], "+method.given.codec.max_tokens": 60}
-    found = nm.audit("auto", **question, heldout=question["documents"], overrides=methods)
-    assert (found.verdict, found.result.statistics.details["families"]) == ("invalid", {})
-    assert [part["method"] for part in found.result.statistics.details["parts"]] == ["codec"]
-    with pytest.raises(ValueError, match="group must be one of suspect; got 'heldout'"):
-        found.scores("heldout")
-
-
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("answered") / "outputs"
@@ -177,7 +166,7 @@ def test_the_test_on_its_own_gives_the_audits_numbers(answered):
     np.testing.assert_array_equal(test.distribution, found.distribution())
     arrays, number = (scores["reference"], scores["target"], scores["distilled"]), len(scores)
     pairs = nm.prism_test(*arrays, num_resamples=200, clusters=[f"work{index // 2}" for index in range(number)])
-    assert (pairs.statistic, pairs.num_documents) == (test.statistic, number)
+    assert pairs.statistic == test.statistic
     assert not np.array_equal(pairs.distribution, test.distribution)
     with pytest.raises(ValueError, match="2 clusters of documents are left"):
         nm.prism_test(*arrays, clusters=[f"work{index % 2}" for index in range(number)])
@@ -188,7 +177,6 @@ def test_nothing_is_left_behind(question, capfd):
     """Neither of Hydra nor of OmegaConf, and nothing is printed that a program did not ask for."""
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf
     from omegaconf.resolvers import oc
 
     HydraConfig.instance().cfg = None  # of commands that ran in this process before

@@ -69,7 +69,7 @@ def test_in_a_world_with_models_and_documents_of_its_own_ours_take_their_place()
 
 def test_scores_that_differ_have_folders_of_their_own():
     named = "out_models=named out_models.paths="
-    differing = ["", "scores=[zlib]", "scores=[codec]", "scores=[codec] codec.num_contexts=2", "prefix.path=unread.txt"]
+    differing = ["", "scores=[zlib]", "scores=[wbc]", "scores=[wbc] wbc.widest=20", "prefix.path=unread.txt"]
 
     def folder(words: str) -> Path:
         with composed("score", ["target.path=model", "data.path=own.jsonl", *words.split()]) as (_, found):

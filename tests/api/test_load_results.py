@@ -69,7 +69,6 @@ def test_of_nothing_there_is_no_table(tmp_path):
         (lambda: nm.load_scores(None), "folder must be a folder of scores; got null"),
         (lambda: nm.make_canaries(["a b"], None), "out must be a new folder; got null"),
         (lambda: nm.make_canaries(None, "new"), "data.path is not given"),
-        (lambda: nm.look_up(["a b"], index=5), "index must be a folder or null; got 5"),
     ],
 )
 def test_what_is_no_folder_is_said_in_a_sentence(call, sentence):

@@ -48,7 +48,7 @@ def test_any_name_of_a_file_and_of_a_model(nonmember, make_model, texts, name):
     Path(name).symlink_to(make_model(0))
     table = nm.score(path, {"path": name, "dtype": "auto"}, max_tokens=64)
     assert len(table) == 3
-    said = nonmember("score", f"model.path={name}", f"data.path={path}", "max_tokens=64")
+    said = nonmember("score", f"target.path={name}", f"data.path={path}", "max_tokens=64")
     assert pq.read_table(said.last_line).num_rows == 3, said.err
 
 
@@ -76,7 +76,7 @@ def test_as_arrow(make_model):
 @pytest.mark.slow
 def test_the_command_line_and_the_program_find_each_others_passes(nonmember, make_model, texts):
     path = write_rows(Path("documents.jsonl"), [{"id": str(index), "text": text} for index, text in enumerate(texts)])
-    said = nonmember("score", f"model.path={make_model(0)}", f"data.path={path}", "max_tokens=64")
+    said = nonmember("score", f"target.path={make_model(0)}", f"data.path={path}", "max_tokens=64")
     assert said.status == 0, said.err
     made = observations()
     table = nm.score(path, make_model(0), max_tokens=64)
@@ -86,7 +86,7 @@ def test_the_command_line_and_the_program_find_each_others_passes(nonmember, mak
     nm.score(texts, make_model(1), max_tokens=64)
     now = observations()
     assert now > made
-    assert nonmember("score", f"model.path={make_model(1)}", f"data.path={path}", "max_tokens=64").status == 0
+    assert nonmember("score", f"target.path={make_model(1)}", f"data.path={path}", "max_tokens=64").status == 0
     assert observations() == now
 
 

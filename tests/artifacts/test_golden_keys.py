@@ -17,12 +17,10 @@ from nonmember.corpora.sources.paraphrases import Paraphrases
 from nonmember.endpoints import Request
 from nonmember.endpoints.asked import Completions
 from nonmember.endpoints.models import Endpoint
-from nonmember.generated.picked import Picked
-from nonmember.generated.rephrased import Answered, Rephrasings, Written
+from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.models import Noised, PerturbedOutputs
 from nonmember.observations import AnswerProbabilities, Diverged, Embedded, OrderLikelihoods, TokenStatistics
 from nonmember.records import Prompt, Question
-from nonmember.scores import MinKPlusPlus
 from nonmember.training import AdapterTuning, Lora, Trained
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
@@ -61,9 +59,7 @@ CORPORA = {
     "part": Part(CLEANED, take="a", sizes={"a": 5, "b": 5}, by="document", per="corpus", salt="s"),
     "mixture": Mixture((Component(tiny.GENERAL, 1), Component(SUSPECT, 3))),
     "by_endpoint": written(SUSPECT, ENDPOINT),
-    "answered": Answered(REPHRASINGS, written(REPHRASINGS, TARGET, 0.0)),
 }
-PICKED = Picked(SUSPECT, TARGET, REFERENCE, MinKPlusPlus(0.2), "agreeing", 5, 64)
 STORED = {
     "trained": Trained(SCRATCH, tiny.pretraining(), tiny.GENERAL, seed=1),
     "cleaned": CLEANED,
@@ -93,10 +89,6 @@ def test_models(name, builder):
 def test_corpora(name, builder):
     assert key_hash(CORPORA[name].identity()) == GOLDEN["recipes"][name]
     assert key_hash(CORPORA[name].key(builder)) == GOLDEN["corpora"][name]
-
-
-def test_documents_picked_by_models():
-    assert key_hash(PICKED.identity()) == GOLDEN["recipes"]["picked"]
 
 
 @pytest.mark.parametrize("name", STORED)

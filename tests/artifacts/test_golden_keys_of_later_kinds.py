@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import test_golden_keys as earlier
 from hydra import compose, initialize_config_dir
+from nonmember.config.presets import leaves
 
 import nonmember
 import tiny
@@ -27,22 +28,20 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.keys import settings_of_method
 from nonmember.config.build import build
 from nonmember.config.choices import config_directory
-from nonmember.config.roots import checked, register
-from nonmember.config.untrusted import leaves
+from nonmember.config.roots import register
+from nonmember.config.safety import checked_composition
 from nonmember.corpora import (
     Conversations,
     Dated,
     Dialogues,
     Hub,
     Joined,
-    Jsonl,
     NestedMixture,
     Neutral,
     Prefixes,
     Prepared,
     Select,
     Shuffled,
-    TextFiles,
     Titled,
     Works,
 )
@@ -50,10 +49,10 @@ from nonmember.corpora.sources.documents import Documents, Table
 from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
-from nonmember.corpora.views import NearDuplicates, RandomNeighbours, Viewed
+from nonmember.corpora.views import NearDuplicates, Viewed
 from nonmember.models import Rendered
 from nonmember.models.kinds.changed import RoundedWeights
-from nonmember.observations.scored import BehindAnother, BehindPrefix, Gradients, WholeTexts
+from nonmember.observations.scored import BehindPrefix
 from nonmember.observations.weights import WeightChange
 from nonmember.training import Trained
 
@@ -66,7 +65,6 @@ SPECS: dict[str, Spec[Any]] = {
     "select": Select(SUSPECT, num_documents=5, salt="s"),
     "dated": Dated(SUSPECT, 2000, 2010),
     "near_duplicates": NearDuplicates(SUSPECT, 0.2, "s"),
-    "random_neighbours": RandomNeighbours(SUSPECT, 3, 0.3, 2, 1),
     "nested": NestedMixture(SUSPECT, GENERAL, 6, 0.5, "s"),
     "neutral": Neutral(GENERAL, SUSPECT, half="third", num_documents=5, min_characters=3, max_characters=50),
     "joined": Joined(SUSPECT, 3),
@@ -80,10 +78,7 @@ SPECS: dict[str, Spec[Any]] = {
     "other_texts": OtherTexts(SUSPECT, (GENERAL,)),
     "hub": Hub("owner/name", None, "test", "0" * 40, "text", None, domain="x"),
     "rounded": ROUNDED,
-    "gradients": Gradients(SCRATCH, SUSPECT, 64),
     "behind_prefix": BehindPrefix(SCRATCH, SUSPECT, GENERAL, 2, 64),
-    "behind_another": BehindAnother(SCRATCH, SUSPECT, 2, 64),
-    "whole_texts": WholeTexts(SCRATCH, SUSPECT),
     "weight_change": WeightChange(ROUNDED, SCRATCH),
     "rendered": Rendered(Dialogues(SUSPECT, 2), None, "plain"),
 }
@@ -98,10 +93,8 @@ def files_in(folder: Path) -> dict[str, Spec[Any]]:
     chat = folder / "chat.ndjson"
     chat.write_text(CHAT, encoding="utf-8")
     return {
-        "jsonl": Jsonl(str(file), "id", "text"),
         "documents": Documents(str(file)),
         "table": Table(str(file), "{id}", "{text}"),
-        "text_files": TextFiles(str(folder), "*.jsonl"),
         "conversations": Conversations(str(chat)),
     }
 
@@ -114,11 +107,9 @@ WITHOUT = {
     "Gguf": "known by its file (tests/models/test_gguf.py)",
     "PackagedGguf": "known by its file (tests/models/test_gguf.py)",
     "Dequantized": "known by its file (tests/models/test_gguf.py)",
-    "MaskedModel": "known by its folder",
-    "MaskedNeighbours": "known by the folder of a masked model",
     "Recorded": "known by its file (tests/endpoints/test_recorded.py)",
     "AnsweredQuestions": "its texts are in the key of what is trained on them",
-    "TokenCounts": "known by a stream that is made",
+    "TokenIds": "known by a stream that is made",
     "Chunks": "parts of a stream, which are not kept",
     "Canaries": "known by their private file",
     "InMemory": "nothing of it outlives the process",
@@ -144,7 +135,7 @@ def test_every_later_kind_is_found_where_it_was(world):
 def test_no_kind_is_forgotten(world):
     for module in pkgutil.walk_packages(nonmember.__path__, "nonmember."):
         importlib.import_module(module.name)
-    pinned = set(kinds_in([vars(earlier).get(name) for name in ("MODELS", "CORPORA", "PICKED", "STORED")], world[1]))
+    pinned = set(kinds_in([vars(earlier).get(name) for name in ("MODELS", "CORPORA", "STORED")], world[1]))
     ours = {kind for kind in kinds_below(Spec) if kind.__module__.startswith("nonmember.")}
     assert {kind.__name__ for kind in ours - pinned} == set(WITHOUT)
 
@@ -153,12 +144,12 @@ def settings_of_methods(folder: Path) -> dict[str, dict[str, Any]]:
     """Of each file of conf/method, in the micro world and with gates; composed at once, which takes a tenth of the
     time."""
     names = sorted(path.stem for path in (config_directory() / "method").glob("*.yaml"))
-    others = {"data": "micro_suspect", "gates": "standard", "ladder": "none", "world": "micro"}
+    others = {"data": "micro_suspect", "gates": "standard", "world": "micro"}
     chosen = {f"method@methods.{name}": name for name in names} | others
     defaults = [*({group: option} for group, option in chosen.items()), "_self_"]
     (folder / "all.yaml").write_text(json.dumps({"defaults": defaults, "max_layout_auc": 0.7}))
     register()
-    with checked(), initialize_config_dir(str(folder), version_base=None):
+    with checked_composition(), initialize_config_dir(str(folder), version_base=None):
         config = compose("all", [f"hydra.searchpath=[file://{config_directory()}]"])
         return {name: settings_of_method(build(config.methods[name])) for name in names}
 

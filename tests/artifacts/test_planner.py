@@ -13,7 +13,7 @@ from nonmember.artifacts.store import Store
 from nonmember.generated.rephrased import Written
 from nonmember.observations import TokenStatistics
 from nonmember.records import Prompt
-from nonmember.sweeps.costs import ArtifactCost, Work, in_order
+from nonmember.sweeps.costs import Work
 from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 
@@ -75,7 +75,6 @@ def test_what_is_told_is_what_is_then_made_and_its_time_is_known_afterwards(tmp_
     after = Work.of(graph_of(tmp_path, 0.1, 0.2), tiny.compute().machine)
     assert [after.graph.nodes[name].spec.readable for name in after.costs] == ["l0.2", "l0.2-original"]
     sidecar = json.loads((builder.entry(distilled(0.1)).path / "sidecar.json").read_text())
-    assert after.seconds(after.costs) == pytest.approx(after.makespan(2)), "one after the other: a chain"
     assert next(iter(after.costs.values())).seconds == pytest.approx(sidecar["made"]["seconds"], rel=0.1)
     elsewhere = Work.of(graph_of(tmp_path, 0.1, 0.2), "another machine")
     assert set(elsewhere.without_estimate) == set(elsewhere.costs)
@@ -106,16 +105,6 @@ def test_what_a_model_will_write_is_in_the_graph_before_it_is_written(tmp_path):
     (last,) = [node for node in graph.nodes.values() if node.kind == "observations"]
     assert corpus.name in last.parents
     assert Work.of(graph, "here").costs[last.name].tokens is None
-
-
-def test_the_longest_chain_comes_first_and_side_by_side_it_decides(tmp_path):
-    graph = graph_of(tmp_path, 0.1, 0.2)
-    seconds = {"target": 10.0, "reference": 30.0, "l0.1": 5.0, "l0.2": 7.0}
-    known = {name: ArtifactCost(1, seconds.get(node.spec.readable, 0.0), 1) for name, node in graph.nodes.items()}
-    order = [graph.nodes[name].spec.readable for name in in_order(graph, known)]
-    assert order.index("reference") < order.index("target") < order.index("l0.2") < order.index("l0.1")
-    work = Work(graph, known)
-    assert (work.makespan(1), work.makespan(2)) == (52.0, 37.0)
 
 
 def test_alike_is_what_costs_the_same():

@@ -157,13 +157,13 @@ def test_only_documents_of_one_token(nonmember, ask, documents):
 def test_truncated_gzip(nonmember, ask, documents, texts, nothing_is_lost):
     path = documents(rows_of(texts), "bad.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-200])
-    refused(nonmember(*ask(documents=path)), "bad.jsonl.gz must be a complete gzip file", "after line", "again")
+    refused(nonmember(*ask(documents=path)), "bad.jsonl.gz is truncated or damaged", "again")
 
 
 def test_not_gzip_at_all(nonmember, ask, tmp_path, nothing_is_lost):
     path = tmp_path / "bad.jsonl.gz"
     path.write_text("plain text")
-    refused(nonmember(*ask(documents=path)), "must be a complete gzip file", "Not a gzipped file")
+    refused(nonmember(*ask(documents=path)), "is truncated or damaged")
 
 
 def test_flipped_bit_in_gzip(nonmember, ask, documents, texts):
@@ -219,7 +219,7 @@ def test_folder_without_tokenizer(nonmember, ask, make_model, tmp_path, nothing_
 def test_folder_without_weights(nonmember, ask, make_model, tmp_path):
     folder = tmp_path / "bare"
     shutil.copytree(make_model(0), folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    refused(nonmember(*ask(target=folder)), "No model could be loaded", "safetensors weights")
+    refused(nonmember(*ask(target=folder)), "model could be loaded", "safetensors weights")
 
 
 def test_truncated_weights(nonmember, ask, make_model, tmp_path):
@@ -227,7 +227,7 @@ def test_truncated_weights(nonmember, ask, make_model, tmp_path):
     shutil.copytree(make_model(0), folder)
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    refused(nonmember(*ask(target=folder)), "No model could be loaded from", "cut")
+    refused(nonmember(*ask(target=folder)), "model could be loaded from", "cut")
 
 
 INNER = "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,11 +14,7 @@ import tiny
 from command_line import write_rows
 from nonmember.methods import Blind
 from nonmember.methods.decop.questions import ORDERS
-from nonmember.reports.core.published import published_tables
 from nonmember.stats.letter_choice import LETTERS
-from nonmember.stats.two_groups import compare_groups
-from nonmember_papers.decop import PUBLISHED
-from nonmember_papers.decop.beyond import added, answered_by
 
 
 def the_result(outputs: str = "outputs") -> dict:
@@ -124,56 +118,6 @@ def test_a_folder_that_is_not_there_is_told(nonmember, monkeypatch, tmp_path):
 
 
 given = pytest.mark.skipif("NONMEMBER_DECOP_DIR" not in os.environ, reason="NONMEMBER_DECOP_DIR names no folder")
-PRINTED = {  # tables 2 and 11, table 3
-    "mistral_7b": (0.901, 5.66e-24, None),
-    "mixtral_8x7b": (0.968, 7.21e-44, None),
-    "llama2_13b": (0.900, 1.92e-30, None),
-    "llama2_70b": (0.972, 3.54e-42, None),
-    "gpt3": (0.863, 3.07e-9, None),
-    "chatgpt": (None, None, 0.7201),
-    "claude_2_1": (0.948, None, 0.7340),
-}
-
-
-@given
-def test_the_published_figures_come_out_of_the_recorded_answers():
-    """Theirs and ours are means of ten resamples each; the accuracies of books are the authors' own."""
-    folder = Path(os.environ["NONMEMBER_DECOP_DIR"])
-    answers = pd.read_parquet(folder / "answers.parquet")
-    theirs = pd.read_csv(folder / "book_accuracies.csv").set_index("Book Name")
-    for model, (published, p_published, mean) in PRINTED.items():
-        found = answered_by(model, answers, None)
-        groups = found.groups(found.accuracy_U)
-        assert tuple(map(len, groups)) == ((44, 25) if model == "gpt3" else (105, 60))
-        rng = np.random.default_rng(0)
-        compared = compare_groups(*groups, num_resamples=10, num_few=10, alpha=0.5, rng=rng)
-        few = compared.few["best_balanced_accuracy"]
-        if published:
-            assert few.mean == pytest.approx(published, abs=4 * few.sd * math.sqrt(2 / 10)), model
-        if p_published:
-            assert abs(math.log10(compared.p_value / p_published)) < 4, model
-        if mean:
-            assert compared.mean_first == pytest.approx(mean, abs=0.003), model
-    for model, name in (("llama2_70b", "LLaMA-2_70B"), ("llama2_7b", "LLaMA-2_7B"), ("chatgpt", "Chat-GPT")):
-        found = answered_by(model, answers, None)
-        assert found.accuracy_U == pytest.approx(theirs.loc[list(found.books), f"{name}_Acc"], abs=1e-12)
-    means = theirs.groupby("Label").mean()
-    for row, column, printed in published_tables(PUBLISHED)["figure6"].cells():
-        model, when = row.split(", ")
-        name = {"ChatGPT": "Chat-GPT", "LLaMA-2-70B": "LLaMA-2_70B"}[model]
-        name += "_LogitTuningAcc" if when.startswith("after") else "_Acc"
-        assert f"{means.loc[int(column == 'suspect'), name]:.3f}" == f"0{printed[0]}", row
-
-
-@given
-def test_the_authors_calibration_is_found_and_tells_table_12():
-    folder = Path(os.environ["NONMEMBER_DECOP_DIR"])
-    found = added(pd.read_parquet(folder / "answers.parquet"), folder / "book_accuracies.csv")
-    same, calibrated = (
-        found.columns.index(name) for name in ("number of books with the recorded accuracy", "well calibrated")
-    )
-    rows = [[row.cells[index].ours[0].value for index in (same, calibrated)] for row in found.rows]
-    assert rows == [[165, 1.0], [165, 0.0], [15, 0.65]], "published: 1.00 and .65"
 
 
 @given

@@ -224,7 +224,7 @@ def test_wandb_offline(nonmember, ask, texts, monkeypatch, tmp_path):
     """No account, no network, no home to write to; and no document leaves for the run's files."""
     monkeypatch.setenv("HOME", str(tmp_path / "no" / "home"))
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    said = nonmember(*ask("logger=wandb", "logger.mode=offline"))
+    said = nonmember(*ask("logger=wandb", "logger.wandb.mode=offline"))
     assert (said.status, said.err) == (0, "")
     written = wandb_run(until=b'"finished"')
     for name in ("test/p_value", "rho/distilled_target", "health/kl_after", "train/loss", "train/kl"):

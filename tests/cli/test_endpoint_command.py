@@ -20,7 +20,7 @@ LETTERS = "bdfgklmnprst"
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
 
 
 @pytest.fixture
@@ -106,9 +106,9 @@ def test_a_wrong_key(nonmember, lab, pacost, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (["target.model=gpt-17"], "knows no model 'gpt-17' (404)"),
-        (["target.url=http://127.0.0.1:9/v1"], "there is no server at that address"),
-        (["target.url=127.0.0.1"], "must begin with http:// or https://"),
+        (["target.model=gpt-17"], "The model `gpt-17` does not exist. Correct `model`, `form` or `url`"),
+        (["target.url=http://127.0.0.1:9/v1"], "no answer from that address"),
+        (["target.url=127.0.0.1"], "must be as in http://localhost:8080/v1"),
         (["target.form=voice"], "form of an endpoint must be one of chat, completions"),
         (["asking.concurrency=0"], "asking.concurrency must be a whole number of at least 1"),
         (["method=prism", "gates=off"], "prism needs whole next-token distributions of the model, but lab at"),
@@ -169,14 +169,14 @@ def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documen
         return pq.read_table(said.last_line).to_pydict()
 
     wanted = "scores=[one_pass,lowercase]"
-    local = scores("model=pretrained", f"model.path={make_model(1)}", wanted)
+    local = scores("model@target=pretrained", f"target.path={make_model(1)}", wanted)
     found = scores(
         wanted,
-        "model=endpoint",
-        f"model.url={real.url}",
-        "model.model=tiny",
-        "model.form=completions",
-        f"model.key_variable={KEY_VARIABLE}",
+        "model@target=endpoint",
+        f"target.url={real.url}",
+        "target.model=tiny",
+        "target.form=completions",
+        f"target.key_variable={KEY_VARIABLE}",
     )
     assert set(local) - set(found) == {"min_k_plus_plus", "is_cut", "num_tokens_uncut"}
     for name in ("log_likelihood", "zlib", "lowercase", "min_k"):

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import stat
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from command_line import only, write_rows
-
-CRATE = ("--crate", "crate") if importlib.util.find_spec("rocrate") else ()
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +44,9 @@ def test_the_whole_way(nonmember, sealed):
     bundle = ["bundle", result.parent, "--key", "my.key", "--secret", "seal.json.private", "--documents", "docs.jsonl"]
     assert nonmember(*bundle, "--out", "one.zip").status == nonmember(*bundle, "--out", "two.zip").status == 0
     assert Path("one.zip").read_bytes() == Path("two.zip").read_bytes()
-    said = nonmember(*bundle, "--out", "text.zip", "--with-tokens", *CRATE)
+    said = nonmember(*bundle, "--out", "text.zip", "--with-tokens")
     assert said.status == 0, said.err
     assert "with the tokenizer that is the text of the documents" in said.err
-    assert not CRATE or Path("crate/ro-crate-metadata.json").is_file()
 
     said = nonmember("verify", "one.zip", "--signer", "my.key.pub")
     assert (said.status, said.last_line.startswith("Verified: ")) == (0, True), said.out
@@ -68,21 +62,12 @@ def test_the_whole_way(nonmember, sealed):
     said = nonmember("verify", "one.zip", *more, "--model", other)
     assert (said.status, "This is another model" in said.out) == (1, True), said.out
 
-    said = nonmember("verify", "one.zip", *more, "--model", target, "--reference", other, "-k", "40")
-    assert said.status == 0, said.out
-    assert "distilled again from its recipe, it scores 40 documents drawn now" in said.out
-    assert "recipes" not in said.out.partition("training")[2], "no line is left about how it was trained"
-    said = nonmember("verify", "one.zip", *more, "--model", other, "--reference", target)
-    assert (said.status, "folder of the reference holds other files" in said.out) == (1, True), said.out
     assert nonmember("verify", "one.zip", *more, "--model", "nowhere").status == 2
     Path("empty").mkdir()
-    said = nonmember("verify", "one.zip", *more, "--model", "empty", "--reference", other)
+    said = nonmember("verify", "one.zip", *more, "--model", "empty")
     assert said.status == 1, "what was asked for was not checked"
     assert "FAILED       model: not checked as requested: it could not be observed" in said.out
-    assert "the target holds other files than the recipe names" in said.out
     assert "bundle:" not in said.out, "nothing is wrong with the bundle"
-    said = nonmember("verify", "one.zip", *more, "--reference", other)
-    assert (said.status, "--reference needs the folder of the target" in said.out) == (1, True), said.out
 
 
 @pytest.mark.slow
@@ -137,39 +122,6 @@ def unfinished(nonmember) -> tuple[str, ...]:
     Path("cell").mkdir()
     Path("cell/result.json").write_text("{}")
     return ("bundle", "cell", "--new-key", "my.key", "--out", "one.zip")
-
-
-@pytest.mark.parametrize(
-    ("library", "words", "sentence"),
-    [
-        ("sigstore", ("--sigstore",), 'Install it with: pip install "nonmember[sigstore]", or omit the option.'),
-        ("rocrate.model", ("--crate", "crate"), 'pip install "nonmember[crate]"'),
-    ],
-)
-def test_a_library_that_is_missing_is_named_before_anything_is_written(
-    nonmember, unfinished, monkeypatch, library, words, sentence
-):
-    monkeypatch.setitem(sys.modules, library, None)
-    said = nonmember(*unfinished, *words)
-    assert (said.status, said.err.count("\n")) == (1, 1)
-    assert sentence in said.err
-    assert [path.name for path in Path().iterdir()] == ["cell"], "no key either"
-
-
-def test_a_crate_has_nothing_else_in_its_folder(nonmember, unfinished, monkeypatch):
-    for name in ("rocrate", "rocrate.model", "rocrate.rocrate"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    said = nonmember(*unfinished, "--crate", "cell")
-    assert (said.status, "cell must be a folder that is empty or not there yet" in said.err) == (1, True)
-    assert [path.name for path in Path("cell").iterdir()] == ["result.json"]
-    assert not Path("my.key").exists()
-
-
-def test_what_sigstore_publishes_is_told_before_it_is_asked(nonmember, unfinished, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sigstore", ModuleType("sigstore"))
-    said = nonmember(*unfinished, "--sigstore")
-    first, *_ = said.err.splitlines()
-    assert "its public log keeps for ever that you signed something, with your identity" in first
 
 
 def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfinished):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import json
@@ -24,7 +23,7 @@ from nonmember.runtime import expectations, interruption, progress
 from nonmember.runtime.progress import Stage, duration
 
 PLACES = {
-    "reading": "nonmember.corpora.sources.formats.json_value",
+    "reading": "nonmember.corpora.sources.rows.json_value",
     "encoding": "nonmember.models.encoding.encode_corpus",
     "observing": "nonmember.observations.passes.tokens.Observer.predict_step",
     "health": "nonmember.training.modules.CausalLMModule.validation_step",
@@ -161,44 +160,20 @@ def test_duration(seconds, text):
 
 
 def test_a_stage_without_a_terminal(monkeypatch):
-    monkeypatch.setattr(progress, "A_MOMENT", 0.02)
-    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "A_MOMENT", 0.0)
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-
-    def wait_for_lines(number: int) -> None:
-        deadline = time.monotonic() + 120
-        while sys.stderr.getvalue().count("\n") < number:
-            assert time.monotonic() < deadline, sys.stderr.getvalue()
-            time.sleep(0.005)
-
-    with Stage("observing m", 4000, "tokens", at=1000) as stage:
-        wait_for_lines(1)
-        stage.advance(600)
-        assert not stage._state().endswith("left"), "one point tells no time"
-        stage.advance(400)  # and the speed is told at once
-        wait_for_lines(2)
-    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.02)
+    with Stage("observing m", 4000, "tokens", at=1000, expected="about 3 min") as stage:
+        stage.advance(1000)
     with Stage("reading"):
-        wait_for_lines(6)
-    lines = [line.partition(" ")[2] for line in sys.stderr.getvalue().splitlines()]
-    assert lines[0] == "observing m: 4,000 tokens, 1,000 of them done before"
-    assert lines[1].startswith("observing m: 2,000 of 4,000 tokens, ")
-    assert lines[1].endswith(" s left")
-    assert "tokens a second" in lines[1]
-    assert lines[2].startswith("observing m: 4,000 tokens, 1,000 of them done before, done in ")
-    assert lines[3] == "reading: begun"
-    assert all(line.startswith("reading: ") and line.endswith(" so far") for line in lines[4:6])
-
-
-def test_a_bar_shows_no_time_left_before_two_points(monkeypatch):
-    monkeypatch.setattr(progress, "shows_bars", lambda: True)
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with Stage("reading", 4, "documents") as stage:
-        stage.advance()
-        first = str(stage._bar)
-        stage.advance()
-        assert "<" not in first
-        assert "<" in str(stage._bar)
+        pass
+    first, second, third, last = (line.partition(" ")[2] for line in sys.stderr.getvalue().splitlines())
+    assert first == "observing m: 1,000 of 4,000 tokens, about 3 min"
+    assert second.startswith("observing m: 2,000 of 4,000 tokens, ")
+    assert "tokens a second" in second
+    assert second.endswith(" left")
+    assert third == "observing m: 2,000 of 4,000 tokens, done in 0 s"
+    assert last == "reading: done in 0 s"
 
 
 @pytest.mark.parametrize(
@@ -375,53 +350,6 @@ def test_an_error_that_a_library_made_of_a_signal_is_an_interruption(state):
     found = interruption.interruption_of(ValueError("the worker is gone"))
     assert found is not None
     assert found.status == 143
-
-
-REQUEUED = SystemExit(-1)  # as submitit's handler ends a job
-CUT_OFF, REFUSED = (subprocess.CalledProcessError(code, "scontrol requeue") for code in (-15, 1))
-
-
-@pytest.mark.parametrize(
-    ("number", "answer", "status"),
-    [(signal.SIGUSR2, REQUEUED, -1), (signal.SIGUSR2, CUT_OFF, 140), (signal.SIGTERM, None, 143)],
-)
-def test_in_a_job_of_submitit_the_cell_ends_in_order_and_the_job_without_a_result(
-    state, monkeypatch, number, answer, status
-):
-    """Only then the job is queued again, where its time was over."""
-    asked, before = [], {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGUSR2)}
-
-    def requeue(signum, frame):
-        asked.append(signum)
-        if answer is not None:
-            raise answer
-
-    monkeypatch.setattr(interruption, "watch_parent", lambda: None)
-    monkeypatch.setattr(interruption, "GRACE_OF_TASKS", 0)
-    signal.signal(signal.SIGUSR2, requeue)
-    try:
-        with interruption.worker(), contextlib.suppress(interruption.Interrupted), interruption.postponed():
-            signal.raise_signal(number)
-            signal.raise_signal(signal.SIGTERM)  # follows, and is no second request
-            assert not asked, "not in the middle of a batch"
-        assert interruption.pending() == number
-        with pytest.raises(SystemExit) as ended:
-            interruption.hand_back()
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
-    assert ended.value.code == status
-    assert asked == ([number] if answer is not None else [])
-
-
-def test_a_job_that_cannot_be_queued_again_says_so(state):
-    def refuse(signum, frame):
-        raise REFUSED
-
-    interruption.hand_back()  # of no job
-    state.requeue, state.received = refuse, signal.SIGUSR2
-    with pytest.raises(subprocess.CalledProcessError):
-        interruption.hand_back()
 
 
 def test_what_this_machine_has():

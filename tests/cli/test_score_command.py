@@ -92,21 +92,12 @@ def test_scores_that_take_further_passes_are_made_where_asked_for(score, texts, 
     path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     unread = write_rows(tmp_path / "unread.jsonl", [{"text": "hare vole dusk rain"}, {"text": "mist tide clay"}])
     # loss is what log_likelihood was called
-    settings = ("scores=[loss,lowercase,neighbourhood,grad_norm]", "neighbourhood.number=2", "grad_norm.norm=l2")
+    settings = ("scores=[loss,lowercase]",)
     said, table = score(path, f"prefix.path={unread}", *settings, "max_tokens=16")
-    assert table.column_names == [
-        "doc_id",
-        "log_likelihood",
-        "lowercase",
-        "recall",
-        "neighbourhood",
-        "grad_norm",
-        *COUNTS,
-    ]
-    assert "lowercase takes a forward pass over the lowercased texts; neighbourhood takes" in said.out
-    for name in ("lowercase", "recall", "neighbourhood", "grad_norm"):
+    assert table.column_names == ["doc_id", "log_likelihood", "lowercase", "recall", *COUNTS]
+    assert "lowercase takes a forward pass over the lowercased texts." in said.out
+    for name in ("lowercase", "recall"):
         assert np.isfinite(table[name].to_numpy()).all(), name
-    assert (table["grad_norm"].to_numpy() < 0).all()
     assert (table["recall"].to_numpy() > 0).all()
     assert "prefix" in json.loads(table.schema.metadata[b"nonmember"])
 
@@ -131,9 +122,9 @@ def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypa
         ("k=[0.2,0.2]", "k must be a share of the tokens or a list of different ones"),
         ("max_tokens=1", "max_tokens must be a whole number of at least 2 or null; got 1"),
         ("perturbations=[typos]", "perturbations must be of butter_fingers"),
-        ("scores=[typos]", "scores must be one of one_pass, rolling, log_likelihood, neg_perplexity, zlib"),
+        ("scores=[typos]", "scores must be one of one_pass, log_likelihood, neg_perplexity, zlib"),
         ("scores=[typos]", "got 'typos'. One of your own: +score@own_scores.NAME=PRESET"),
-        ("scores=[grad_norm,grad_norm]", "scores must be a list of some of one_pass"),
+        ("scores=[lowercase,lowercase]", "scores must be a list of some of one_pass"),
         ("scores=[]", "scores must be a list of some of one_pass"),
     ],
 )

@@ -12,7 +12,6 @@ import pytest
 
 from nonmember.artifacts.store import Entry, Store, key_hash
 from nonmember.cli import store as command
-from nonmember.runtime.files import locked
 
 ROOT = Path("outputs/store")
 TARGET, OTHER = ({"kind": "model", "seed": seed} for seed in (1, 2))
@@ -59,27 +58,6 @@ def kept(nonmember) -> dict[str, Path]:
     return paths | {"answers": answers, "killed": age(resume_point(ROOT, "77"), A_WEEK), "result": result}
 
 
-def test_a_store_is_not_moved_into_itself_and_a_link_to_one_is(nonmember, kept):
-    for inside in (ROOT / "old", ROOT.parent):
-        said = nonmember("store", "move", inside)
-        assert (said.status, "cannot be inside another" in said.err) == (1, True)
-    for words in (["move", "--store", "outputs", "new"], ["merge", "outputs"], ["verify", "--store", "outputs"]):
-        said = nonmember("store", *words)
-        assert (said.status, "There is no store in outputs." in said.err) == (1, True)
-    (ROOT / "notes.txt").write_text("mine")
-    said = nonmember("store", "move", "new")
-    assert (said.status, "must hold a store and nothing else, since it is removed; got" in said.err) == (1, True)
-    assert kept["result"].is_file()
-    (ROOT / "notes.txt").unlink()
-    assert kept["target"].is_dir()
-    Path("elsewhere").mkdir()
-    os.replace(ROOT, "elsewhere/store")
-    ROOT.symlink_to(Path("elsewhere/store").resolve())
-    assert nonmember("store", "move", "new").status == 0
-    assert not ROOT.is_symlink()
-    assert (Path("new/models") / kept["target"].name / "data.txt").read_text() == "data"
-
-
 def test_all_that_takes_space_is_listed_and_what_cannot_be_read_is_named(nonmember, kept):
     said = nonmember("store", "list")
     lines = dict(re.match(r"(\S+) +\d+ k?B +(?:7 days)? +(.+)", line).groups() for line in said.out.splitlines()[:-1])
@@ -93,33 +71,6 @@ def test_all_that_takes_space_is_listed_and_what_cannot_be_read_is_named(nonmemb
     assert "a-model-1234" in alone.out
     kept["result"].with_name("result-2.json").write_text("{}")
     assert nonmember("store", "list").last_line.endswith("result-2.json is not a result (KeyError).")
-
-
-def test_what_was_changed_on_the_disk_is_told_and_neither_removed_nor_spread(nonmember, kept):
-    (kept["other"] / "data.txt").write_text("dat.")
-    said = nonmember("store", "verify")
-    assert (said.status, said.last_line) == (1, "2 of 3 entries are intact.")
-    assert str(kept["other"]) in said.out
-    assert "1 entries are damaged. Remove their folders" in said.err
-    said = nonmember("store", "move", "elsewhere")
-    assert (said.status, "1 entries were left where they are" in said.err) == (1, True)
-    assert str(kept["other"]) in said.out
-    assert kept["other"].is_dir()
-    assert kept["killed"].is_dir()
-
-
-def test_two_contents_of_one_key_are_left_to_the_user(nonmember, kept):
-    mine = put(Path("mine"), "models", TARGET, "target", "trained on another machine").path
-    new = put(Path("mine"), "models", {"seed": 3}, "new").path
-    said = nonmember("store", "merge", "mine")
-    assert (said.status, "remove the one that you trust less" in said.err) == (1, True)
-    assert "1 entries were copied into outputs/store, 0 were there already." in said.out
-    assert f"{mine} and {kept['target']} have the same key and other content." in said.out
-    assert (ROOT / "models" / new.name / "data.txt").read_text() == "data"
-    assert [(path / "data.txt").read_text() for path in (mine, kept["target"])] == [
-        "trained on another machine",
-        "data",
-    ]
 
 
 def test_where_results_are_out_of_sight_nothing_is_removed(nonmember, kept):
@@ -151,41 +102,6 @@ def test_resume_points_are_removed_where_that_is_asked_for_and_they_are_old(nonm
     there = {name for name, path in kept.items() if path.exists()}
     assert there == {"target", "answers", "result"}
     assert young.is_dir()
-
-
-def test_a_moved_store_takes_along_from_where_trainings_go_on_and_waits_for_those_that_run(nonmember, kept):
-    busy, goal = resume_point(ROOT, "88", "step 9"), Path("elsewhere")
-    for path, lock in {busy: busy.with_name(".lock-88"), kept["answers"]: kept["answers"] / ".lock"}.items():
-        with locked(lock, "training, or asking"):
-            said = nonmember("store", "move", goal)
-            assert (said.status, f"{path} is being written; move the store when" in said.err) == (1, True), said.err
-            assert not goal.exists()
-    resume_point(goal, "88", "step 12")
-    (ROOT / "revisions.json").write_text('{"pile@main": "new", "wiki@main": "c0ffee"}')
-    (goal / "revisions.json").write_text('{"pile@main": "old"}')
-    said = nonmember("store", "move", goal)
-    assert said.status == 0, said.err
-    assert said.last_line == "outputs/store no longer exists; use store=elsewhere from now on."
-    assert not ROOT.exists()
-    states = {digest: (goal / "models" / f".partial-{digest}" / "state").read_text() for digest in ("77", "88")}
-    assert states == {"77": "step 7", "88": "step 12"}, "of two the one that was there stays"
-    assert (goal / "completions" / "a-model-1234" / "completions.sqlite").read_text() == "answers"
-    assert json.loads((goal / "revisions.json").read_text()) == {"pile@main": "old", "wiki@main": "c0ffee"}
-    assert nonmember("store", "verify", "--store", goal).last_line == "3 of 3 entries are intact."
-
-
-def test_a_model_is_exported_by_a_name_that_only_one_has(nonmember, kept):
-    put(ROOT, "models", {"seed": 3}, "other")
-    said = nonmember("store", "export", "other", "card")
-    assert "other is the label of several models; name one as `nonmember store list` prints it: other-" in said.err
-    assert said.status == 1
-    said = nonmember("store", "export", "nothing", "card")
-    assert (said.status, "nothing is not a model in this store; name one" in said.err) == (1, True)
-    assert not Path("card").exists()
-    listed = nonmember("store", "list", "--kind", "models").out.split()
-    for name in (next(word for word in listed if word.startswith("target-")), str(kept["target"])):
-        assert nonmember("store", "export", name, f"{len(name)}").status == 0
-        assert Path(f"{len(name)}/README.md").is_file()
 
 
 def test_nobody_reads_on(nonmember, kept, monkeypatch):

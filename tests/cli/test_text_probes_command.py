@@ -132,25 +132,6 @@ def test_titles_are_named_and_needed(nonmember, asked):
     assert "no document of the suspect set has a title" in error
 
 
-@pytest.mark.slow  # tests/methods/test_pacost_qa.py goes nearly as far
-def test_pacost_for_questions(nonmember, asked, lab, tmp_path):
-    """The model is surer of what it has read, and its rephrasings of that are not what it has read."""
-    rephraser = [item.replace("target", "method.rephraser") for item in asked if "target" in item]
-    said = nonmember(*asked, *rephraser, "method=pacost_qa")
-    assert said.status == 0, said.err
-    result = the_result(tmp_path)
-    assert result["verdict"]["decision"] == "evidence_of_membership"
-    assert result["statistics"]["details"]["mean_confidence_original"] == pytest.approx(0.6, abs=0.05)
-    assert result["statistics"]["details"]["mean_confidence_rephrased"] == pytest.approx(0.4, abs=0.05)
-    assert any("compulsory" in warning for warning in result["verdict"]["warnings"])
-    # Rephrasing, two answers and two judgements of each question.
-    assert lab.ledger()["received"] >= 5 * NUM_BOOKS * PER_BOOK
-    lab.setup(logprobs="ignored")
-    lab.forget()
-    refused = nonmember(*asked, *rephraser, "method=pacost_qa", "seed=8")
-    assert refused.status != 0
-
-
 @pytest.mark.slow
 def test_nothing_read_is_found_as_seldom_as_it_may(nonmember, asked, lab, tmp_path):
     """One world of many; hundreds are simulated in tests/methods. The two sets differ in nothing but their texts."""

@@ -21,9 +21,8 @@ from nonmember.checks import require_count, require_number, require_text
 from nonmember.config.choices import config_directory
 from nonmember.config.inputs import check_tokens
 from nonmember.corpora import LibraryDocs
-from nonmember.endpoints.models import Endpoint, MaskedModel, Recorded
+from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.generated.rephrased import Rephrasings, Written
-from nonmember.methods.clearance.shams import Damaged, OnOtherText
 from nonmember.models import Noised, PerturbedOutputs, Pretrained, RoundedWeights, TrainedTokenizer
 from nonmember.records import Prompt
 from nonmember.records.exposure import Exposure
@@ -59,7 +58,7 @@ def from_yaml(path: str, **parts: Any) -> Any:
 def sound(name: str) -> Any:
     """A recipe in which nothing is wrong yet."""
     parts = {
-        "prism": lambda: {"score": MinK(0.2), "distillation": sound("distillation"), "gates": None, "ladder": None},
+        "prism": lambda: {"score": MinK(0.2), "distillation": sound("distillation"), "gates": None},
         "rank_shift": lambda: {"score": MinK(0.2)},
         "rank_agreement": lambda: {"score": MinK(0.2)},
         "fsd": lambda: {"training": sound("tuning"), "max_tokens": 64},
@@ -82,7 +81,6 @@ def sound(name: str) -> Any:
         "min_k": lambda: MinK(0.2),
         "dc_pdd": lambda: DcPdd(0.01),
         "model": lambda: MODEL,
-        "masked": lambda: MaskedModel("a-model"),
         "noised": lambda: Noised(MODEL, 0.2, 1),
         "rounded": lambda: RoundedWeights(MODEL, 4),
         "served": lambda: PerturbedOutputs(MODEL, 0.1, None, 1),
@@ -91,8 +89,6 @@ def sound(name: str) -> Any:
         "endpoint": lambda: Endpoint("https://a.server/v1", "a-model", "chat", "A_KEY"),
         "recorded": lambda: Recorded("answers.csv", "a-model"),
         "reading": lambda: Exposure(1.0, 8),
-        "damaged": lambda: Damaged(0.2),
-        "on_other_text": lambda: OnOtherText(DOCUMENTS, 0.0),
         "written": lambda: Written(DOCUMENTS, MODEL, Prompt("Say it."), 0.1, 64, 64, 1),
         "rephrasings": lambda: Rephrasings(DOCUMENTS, DOCUMENTS, 0.5, 2.0),
     }
@@ -285,7 +281,6 @@ REFUSED = {
         ("max_requests", 0, "asking.max_requests must be a whole number of at least 1 or null; got 0."),
         ("max_tokens", True, "asking.max_tokens must be a whole number of at least 1 or null; got true."),
         ("max_cost", "much", "asking.max_cost must be a number of at least 0 or null; got 'much'."),
-        ("requests_per_minute", 0, "asking.requests_per_minute must be a number above 0 or null; got 0."),
     ],
     "trainer": [
         ("micro_batch_size", 0, f"trainer.micro_batch_size {WHOLE}0."),
@@ -302,7 +297,6 @@ REFUSED = {
         ("revision", 1234567, "revision of a model must be text or null; got 1234567. Put it in quotes."),
         ("dtype", "float8", "dtype of a model must be one of float32, "),
     ],
-    "masked": [("path", None, "path of a masked model must be text; got null.")],
     "noised": [
         ("scale", -1, "scale of the noise must be a number above 0; got -1."),
         ("seed", -1, "seed of the noise must be a whole"),
@@ -317,15 +311,13 @@ REFUSED = {
     "endpoint": [
         ("form", "text", "form of an endpoint must be one of chat, completions; got 'text'."),
         ("model", 4, "model of an endpoint must be text; got 4."),
-        ("url", "a.server", "url of an endpoint must begin with http:// or https://; got 'a.server'."),
+        ("url", "a.server", "url of an endpoint must be as in http://localhost:8080/v1"),
     ],
     "recorded": [("path", None, "path of recorded answers must be text; got null.")],
     "reading": [
         ("share", 0, "share of a reading must be a number in (0, 1]; got 0."),
         ("exposures", 1.5, "exposures of a reading must be a whole number of at least 0; got 1.5."),
     ],
-    "damaged": [("scale", 0, "scale of the noise must be a number above 0; got 0.")],
-    "on_other_text": [("lambda_", 2, "lambda_ must be a number in [0, 1]; got 2.")],
     "written": [
         ("temperature", 10, "`temperature` of Written must be a number in [0, 10); got 10."),
         ("max_new_tokens", 0, f"`max_new_tokens` of Written {WHOLE}0."),

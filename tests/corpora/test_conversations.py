@@ -12,7 +12,7 @@ import pytest
 
 from nonmember.corpora import Conversations, Dialogues, NearDuplicates
 from nonmember.corpora.sources.conversations import holds_conversations, turns_as_json, turns_from_json
-from nonmember.corpora.views import RandomNeighbours, apply_view
+from nonmember.corpora.views import apply_view
 from nonmember.models import Rendered
 from nonmember.records import Corpus, Document
 from tiny import build, texts
@@ -124,10 +124,5 @@ def test_what_would_lose_the_turns_is_refused() -> None:
         ("User: one two\n\nAssistant: ", "three four", "\n"),
         ("User: five six\n\nAssistant: ", "seven eight", "\n"),
     ]
-    neighbours = build(RandomNeighbours(spec, 2, 0.5, 1, 0)).documents
-    assert all(
-        item.pieces[0] in ("User: one two\n\nAssistant: ", "User: five six\n\nAssistant: ") for item in neighbours
-    )
-    assert {word for item in neighbours for word in item.pieces[1].split()} <= {"three", "four", "seven", "eight"}
     with pytest.raises(ValueError, match="'d0' is a conversation, and what is asked for puts another text"):
         build(NearDuplicates(spec, 1.0, "salt"))

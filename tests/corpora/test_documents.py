@@ -21,11 +21,12 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from nonmember.corpora import Cleaning, Documents, Jsonl, Prepared, TextFiles
-from nonmember.corpora.sources import formats, rows
+from nonmember.corpora import Cleaning, Documents, Prepared
+from nonmember.corpora.sources import rows
 from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.transforms.cleaning import with_blank
 from nonmember.corpora.transforms.splits import Select
+from tiny import jsonl, text_files
 
 ROWS = [
     {"name": "a", "body": "one,\n\n  two \t", "book": "Emma", "number": 7},
@@ -84,7 +85,6 @@ FORMS = {
     "d.parquet.gz": gzip.compress(PARQUET),
     "d.feather": written(pyarrow.feather.write_feather),
     "stream.arrow": STREAM,
-    "without_a_suffix": PARQUET,
 }
 
 
@@ -114,11 +114,11 @@ def test_each_form_gives_the_same_texts_untouched(build, put, name):
 
 def test_as_jsonl_and_text_files_name_and_read_them(build, put, tmp_path):
     path = put("d.jsonl", '{"text": "a"}\n\n{"text": "b"}\n')
-    assert build(Documents(path)).documents == build(Jsonl(path, None, "text")).documents
+    assert build(Documents(path)).documents == build(jsonl(path, None, "text")).documents
     for name in ("x.txt", "sub/y.txt"):
         put(f"folder/{name}", "lines\r\n\n of " + name)
     folder = str(tmp_path / "folder")
-    as_files = build(TextFiles(folder, "**/*.txt"))
+    as_files = build(text_files(folder, "**/*.txt"))
     assert build(Documents(folder)).documents == as_files.documents
     assert build(Documents(f"{folder}/x.txt", split="file")).doc_ids == ("x.txt",)
 
@@ -148,7 +148,7 @@ def test_repeated_ids_alone_are_changed_and_by_every_reader_alike(build, put, ca
     readers = [Documents(path, id_field=id_field)]
     if id_field:
         hub = Hub(str(Path(path).parent / "folder"), None, "train", "", "text", id_field)
-        readers += [Jsonl(path, id_field, "text"), hub]
+        readers += [jsonl(path, id_field, "text"), hub]
     for reader in readers:
         caplog.clear()
         corpus = build(reader)
@@ -198,9 +198,10 @@ def test_files_of_other_names_in_a_folder_are_told(build, put, tmp_path, caplog)
         put(f"set/{name}", name)
     assert build(Documents(str(tmp_path / "set"))).doc_ids == ("notes.md",)
     assert build(Documents(str(tmp_path / "set"), pattern="*.html")).doc_ids == ("a.html", "b.html")
-    (said,) = (item.getMessage() for item in caplog.records if "passed over" in item.getMessage())
-    assert "3 files are passed over" in said
-    assert "(2 .html, 1 without a suffix). Give data.pattern='**/*.html'" in said
+    said = {item.getMessage() for item in caplog.records if "passed over" in item.getMessage()}
+    assert [text.partition(": ")[2] for text in said] == [
+        "3 files are passed over for their names (a.html, b.html, c). data.pattern chooses files by name."
+    ]
 
 
 def test_a_folder_of_several_forms_asks_which(build, put, tmp_path):
@@ -233,62 +234,21 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("deep.jsonl", '{"text": ' + "[" * 100_000 + "]" * 100_000 + "}", "line 1 must be .*nested too deeply"),
-        ("deep.json", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
-        ("blank.jsonl.gz", gzip.compress(b"\n" * 2_000_000, mtime=0), "nothing but white space"),
-        *(
-            (f"later.{kind}.gz", gzip.compress(b'"a"' + b"\n" * 1_100_000, mtime=0), "more than 1,000,000 blank lines")
-            for kind in ("jsonl", "txt")
-        ),
-        ("cut.jsonl.xz", lzma.compress(JSONL * 99)[:-40], "must be a complete xz file"),
-        ("cut.jsonl.zst", zst(JSONL * 99)[:-20], "must be a complete Zstandard file"),
         ("cut.parquet", PARQUET[:-9], "must be a complete Parquet file"),
-        ("not.parquet", "text", "must be a complete Parquet file; it does not begin as one"),
-        ("ragged.csv", "a,text\n1,2\n1,2,3\n", r"row 3 \(line 3\) has 3 values, but there are 2 columns"),
-        ("short.csv", "a,b\n1\n", r"row 2 \(line 2\) has 1 values, but there are 2 columns"),
-        ("cut.csv.gz", gzip.compress(b"a\n1\n" * 999, mtime=0)[:-9], "must be a complete gzip file"),
         ("magic.parquet", b"PAR1", "must be a complete Parquet file"),
-        ("trailing.csv", "a,text\n1,2,\n", "row 2 .* has 3 values"),
-        ("same.csv", "a,a\n1,2\n", "different column names"),
-        ("index.csv", ",text\n1,2\n", "none of them empty; got '', 'text'.*index=False"),
+        ("same.csv", "a,a\n1,2\n", "columns of different names"),
         ("no_names.csv", "a document of more than eight words as a whole\nb\n", "first line reads like a document"),
-        ("latin.csv", b"text\na\n\xe9\n", "latin.csv, line 3 must be UTF-8, but byte 0 is not"),
-        ("latin.txt", b"a\n\xe9b", r"must be UTF-8, but byte 2 \(line 2\)"),
-        ("nul.csv", b"text\n" + b"a" * 70_000 + b"\n\0\n", "line 3 has a NUL byte"),
-        ("open.csv", 'id,text\n1,a\n2,"b\n3,c\n', "every quotation mark .* begins on line 3 .*unexpected end"),
-        ("open.tsv", 'id\ttext\n1\t"Hello" she said\n', "begins on line 2 cannot be read"),
-        ("open_name.csv", '"id,text\n1,a\n', "begins on line 1 cannot be read"),
-        ("backslash.csv", 'text\n"a \\"b\\" c"\n', "one within is written twice"),
-        ("pair.csv", 'id,text\n1,"a\n2,b\n3,c"\n4,d\n', r"row 2 \(lines 2 to 4\) .* 3 lines that look like rows"),
-        ("pair.csv", 'text,id\na,x1\n"b,x2\nc,x3\nd,x4\ne",x5\n', "row 3 .* 4 lines that look like rows"),
-        ("ends.csv", b"text\na\rb\nc\n", "where a row ends is ambiguous"),
-        ("utf16.csv", "text\na\n".encode("utf-16"), "is text in UTF-16"),
-        ("utf32.jsonl", '{"text": "a"}'.encode("utf-32"), "is text in UTF-32"),
-        ("no_mark.csv", "text\na\n".encode("utf-16-le"), "or text in UTF-16"),
-        ("a.zip", b"PK\x03\x04", "is a zip archive"),
-        ("locked.parquet", b"PARE" + PARQUET[4:], "is an encrypted Parquet file"),
+        ("no_mark.csv", "text\na\n".encode("utf-16-le"), "it has a NUL byte"),
         ("same.parquet", parquet_of(pa.table([["a"], ["b"]], ["text", "text"])), "'text' occurs twice"),
-        ("cut.arrow", STREAM[:-8], "the end-of-stream marker is missing"),
-        ("more.jsonl.gz", gzip.compress(JSONL, mtime=0) + b"more", "must be a complete gzip file"),
-        ("more.jsonl.bz2", bz2.compress(JSONL) + b"more", "must be a complete bzip2 file"),
-        ("empty_stream.jsonl.bz2", bz2.compress(JSONL) + bz2.compress(b"") + bz2.compress(JSONL), "must be a complete"),
-        ("more.jsonl.xz", lzma.compress(JSONL) + b"more", "must be a complete xz file"),
-        ("more.jsonl.zst", zst(JSONL) + b"more", "must be a complete Zstandard file"),
-        ("twice.jsonl", '{"text": "a"}\n{"text": "a", "n": {"k": 1, "k": 2}}', "line 2 names 'k' twice"),
-        ("twice.json", '[{"text": "a"},\n{"text": "a", "text": "b"}]', r"item 2 \(line 2\) names 'text' twice"),
-        ("number.json", f'["a",\n{"9" * 5000}]', r"item 2 \(line 2\) has a number of 5,000 digits"),
-        ("number.jsonl", f'{{"text": "a", "n": -{"9" * 5000}}}', "line 1 has a number of 5,000 digits"),
+        ("cut.arrow", STREAM[:-8], "the mark at the end of a stream is missing"),
         ("commas.jsonl", '{"text": "a"},\n', "line 1 .*Extra data"),
         ("comment.jsonl", '// a\n{"text": "a"}\n', "line 1 must be one JSON object"),
         ("two.jsonl", '{"text": "a"}{"text": "b"}\n', "line 1 .*Extra data"),
         ("returns.jsonl", '{"text": "a"}\r{"text": "b"}\r', "line 1 .*Extra data"),
         ("printed.jsonl", json.dumps(ROWS[0], indent=1), "printed over several lines"),
         ("cut.jsonl", '{"text": "a"}\n{"text": "b', "line 2 .*Is the line cut"),
-        ("cut.json", '[{"text": "a"}', r"item 1 \(line 1\) must be followed by a comma"),
-        ("comma.json", '[{"text": "a"},]', r"item 2 \(line 1\) must be one JSON object"),
-        ("after.json", '[{"text": "a"}] {}', "must be followed by a comma, or be the last"),
-        ("a.pkl", b"\x80\x04\x95\0", "binary file of another kind"),
         ("empty.csv", "", "has no documents: it is empty"),
+        ("lines_without_a_suffix", '{"text": "a"}\n{"text": "b"}\n', "holds JSON Lines under the name of a text"),
         ("number.jsonl", '{"text": "a"}\n{"text": 5}\n', "line 2: column 'text' must hold text, but it holds a number"),
     ],
 )
@@ -301,19 +261,16 @@ def test_hostile_files_get_a_sentence(build, put, name, content, sentence):
     ("name", "content", "texts"),
     [
         ("texts.json", '["a", "b"]', ["a", "b"]),
-        ("lines_without_a_suffix", '{"text": "a"}\n{"text": "b"}\n', ["a", "b"]),
         ("only_begins_like_json", "{a brace}\nand more\n", ["{a brace}", "and more"]),
         ("returns.csv", b'id,text\r1,a\r2,"b\r\nc"\r', ["a", "b\r\nc"]),
         ("ends.csv", b"text\r\na\r\nb\n", ["a", "b"]),
         ("blank_lines.csv", "id,text\n\n1,a\n\n", ["a"]),
-        ("excel.csv", "sep=;\nid;text\n1;a,b\n", ["a,b"]),
         ("mark.csv", "\ufefftext\na\n", ["a"]),
         ("long.csv", "text\n" + "a" * 200_000, ["a" * 200_000]),
         ("verses.csv", 'id,text\n1,"one, two\nthree, four\nfive, six"\n', ["one, two\nthree, four\nfive, six"]),
         ("separators.csv", "text\na\u2028b\x0cc\x85d\n", ["a\u2028b\x0cc\x85d"]),
         ("separators.jsonl", '{"text": "a\u2028b\x85c"}\n', ["a\u2028b\x85c"]),
         ("separators.txt", "a\u2028b\x0cc\nd\n", ["a\u2028b\x0cc", "d"]),
-        ("returns.txt", b"a\rb\r", ["a", "b"]),
         ("quotes.tsv", 'text\tid\nshe said "so"\t1\n', ['she said "so"']),
         ("nan.jsonl", '{"text": NaN, "n": Infinity}\n{"text": "a", "n": 1e999}\n', ["", "a"]),
         ("members.jsonl.gz", gzip.compress(b'"a"\n', mtime=0) + gzip.compress(b'"b"\n', mtime=0), ["a", "b"]),
@@ -327,12 +284,6 @@ def test_every_row_is_read(build, put, name, content, texts):
     assert [item.text for item in build(Documents(put(name, content))).documents] == texts
 
 
-def test_what_unpacks_without_end_is_not_held(build, put, monkeypatch):
-    monkeypatch.setattr(rows, "MOST_BYTES", 1000)
-    with pytest.raises(ValueError, match="unpacks to more than 200 times its size"):
-        build(Documents(put("a.txt.gz", gzip.compress(b"a" * 2**20))))
-
-
 # ------------------------------------------------------------------------------------ folders, links and splits
 
 
@@ -340,10 +291,6 @@ def test_what_unpacks_without_end_is_not_held(build, put, monkeypatch):
     ("splits", "state", "split", "answer"),
     [
         ([""], ["data-0.arrow"], None, 1),
-        ([""], ["data-0.arrow", "data-1.arrow"], None, "data-1.arrow is not there"),
-        ([""], [], None, "data-0.arrow is not among them"),
-        ([""], 5, None, "with a list '_data_files'"),
-        (["train", "test"], ["data-0.arrow"], None, r"several splits \(test, train\).*data.split=test"),
         (["train", "test"], ["data-0.arrow"], "test", 1),
         (["train", "test"], ["data-0.arrow"], "dev", "got 'dev', and its splits are test, train"),
         (["train"], ["data-0.arrow"], "train", 1),
@@ -367,26 +314,6 @@ def test_what_datasets_saved_is_read_as_it_says(build, put, tmp_path, splits, st
         assert len(build(spec)) == answer
 
 
-def test_splits_and_shards_are_told_by_names(build, put, tmp_path):
-    for name in ("train-00000-of-00002", "test-00000-of-00001"):
-        put(f"set/{name}.jsonl", json.dumps({"text": name}))
-    folder = str(tmp_path / "set")
-    with pytest.raises(ValueError, match=r"several splits \(test, train\)"):
-        build(Documents(folder))
-    assert build(Documents(folder, split="test")).doc_ids == ("test-00000-of-00001:1",)
-    with pytest.raises(ValueError, match=r"1 of 2 files of train; train-00001-of-00002.jsonl is missing"):
-        build(Documents(folder, split="train"))
-    assert len(build(Documents(folder, pattern="*.jsonl"))) == 2, "a pattern is a choice"
-    assert len(build(Documents(folder, pattern="*.jsonl", split="test"))) == 1, "and a split another"
-    put("set/notes.jsonl", '"a"')
-    (tmp_path / "set" / "train-00000-of-00002.jsonl").rename(tmp_path / "set" / "train.jsonl")
-    assert len(build(Documents(folder))) == 3, "not all are named so"
-    with pytest.raises(ValueError, match=r"pattern chooses files of one folder; got '\*'"):
-        build(Documents(f"{folder}/notes.jsonl", pattern="*"))
-    with pytest.raises(ValueError, match="Only folders have other splits"):
-        build(Documents(f"{folder}/notes.jsonl", split="train"))
-
-
 def link(to):
     return lambda path: path.symlink_to(to)
 
@@ -394,32 +321,22 @@ def link(to):
 @pytest.mark.parametrize(
     ("name", "make", "answer"),
     [
-        ("b.txt", link("../outside.txt"), "b.txt leads to .*outside.txt"),
-        ("b", link(".."), "b leads to "),
-        ("b.txt", link("/nowhere/at/all"), "b.txt leads to /nowhere"),
+        ("b.txt", link("/nowhere/at/all"), "b.txt leads nowhere"),
         ("b.txt", link("b.txt"), "b.txt leads nowhere"),
-        ("b.txt", os.mkfifo, "b.txt is not a regular file"),
         ("b.txt", link("a.txt"), 2),
         ("b", link("."), 1),
-        (".b.txt", link("../outside.txt"), 1),
     ],
 )
-def test_no_link_leads_out_of_a_folder(build, put, tmp_path, name, make, answer):
-    put("outside.txt", "not yours")
+def test_a_link_that_leads_nowhere_is_no_document_left_out(build, put, tmp_path, name, make, answer):
+    """As git-annex has one in the place of each file that was not fetched."""
     path = tmp_path / "set" / name
     put("set/a.txt", "a")
     make(path)
     specs = [Documents(str(tmp_path / "set")), Documents(str(tmp_path / "set" / "*"), split="file")]
-    specs += [Documents(str(tmp_path / "set"), pattern="*"), TextFiles(str(tmp_path / "set"), "*")]
+    specs += [Documents(str(tmp_path / "set"), pattern="*"), text_files(str(tmp_path / "set"), "*")]
     for spec in specs if isinstance(answer, str) else specs[:1]:
         with pytest.raises(ValueError, match=answer) if isinstance(answer, str) else contextlib.nullcontext():
             assert len(build(spec)) == answer
-    if answer == "b.txt is not a regular file":
-        with pytest.raises(ValueError, match="not a regular file"):
-            build(Documents(str(path)))
-    (tmp_path / "the_folder").symlink_to(tmp_path / "set")
-    if isinstance(answer, int):
-        assert len(build(Documents(str(tmp_path / "the_folder")))) == answer
 
 
 def test_a_folder_that_cannot_be_opened_is_no_part_left_out(build, put, tmp_path, monkeypatch):
@@ -444,12 +361,6 @@ def test_the_cache_of_the_hub_links_to_its_blobs(build, put, tmp_path):
 def test_a_pattern_leads_below_its_folder(build, tmp_path, pattern):
     with pytest.raises(ValueError, match="must be relative and lead below"):
         build(Documents(str(tmp_path), pattern=pattern))
-
-
-def test_a_line_without_end_is_not_read_to_its_end(build, put, monkeypatch):
-    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
-    with pytest.raises(ValueError, match="line 2 must have at most 1,000 bytes"):
-        build(Documents(put("d.jsonl", '{"text": "a"}\n{"text": "' + "a" * 2000)))
 
 
 # ---------------------------------------------------------------------------------------------- cleaning
@@ -498,14 +409,14 @@ def test_limits_and_duplicates_without_touching_layout(build, given):
 
 
 def test_the_forms_say_what_they_are():
-    assert formats.stem_of("sub/wikipedia.v2.JSONL.gz") == "sub/wikipedia.v2"
-    assert formats.stem_of("paper.v2") == "paper.v2"
+    assert rows.stem_of("sub/wikipedia.v2.JSONL.gz") == "sub/wikipedia.v2"
+    assert rows.stem_of("paper.v2") == "paper.v2"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("d.json", b'[{"text": "a"}, 7]', r"item 2 \(line 1\) must be one JSON object, or .*, but it is a number"),
+        ("d.json", b'[{"text": "a"}, 7]', "item 2 must be one JSON object, or .*, but it is a number"),
         ("d.json", b"7", "it is a number"),
         ("d.csv", b"text\xff\na\n", "line 1 must be UTF-8"),
         ("d.csv", b"", "no documents"),
@@ -524,14 +435,6 @@ def test_files_that_hold_no_documents(build, put, name, content, message, text_f
         build(Documents(put(name, content), text_field=text_field))
 
 
-def test_a_folder_without_files(build, tmp_path):
-    with pytest.raises(ValueError, match="has no files"):
-        build(Documents(str(tmp_path)))
-    (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(ValueError, match=r"matches '\*\.md'"):
-        build(Documents(str(tmp_path), pattern="*.md"))
-
-
 HALF = "a\\ud800b"  # as JSON writes it
 
 
@@ -542,12 +445,29 @@ HALF = "a\\ud800b"  # as JSON writes it
         lambda put: Documents(put("d.json", f'["fine", "{HALF}"]'.encode())),
         lambda put: Documents(put("d.jsonl", f'{{"id": "{HALF}", "text": "fine"}}\n'.encode())),
         lambda put: Documents(put("d.jsonl", f'{{"name": "{HALF}", "text": "x"}}\n'.encode()), title_field="name"),
-        lambda put: Jsonl(put("d.jsonl", f'{{"id": "1", "text": "x", "w": "{HALF}"}}'.encode()), "id", "text", "w"),
-        lambda put: TextFiles(os.path.dirname(put("\udcff.txt", b"fine")), "*.txt"),
-        lambda put: Documents(os.path.dirname(put("\udcff.txt", b"fine"))),
-        lambda put: Documents(put("\udcff.jsonl", b'{"text": "fine"}\n')),
+        lambda put: jsonl(put("d.jsonl", f'{{"id": "1", "text": "x", "w": "{HALF}"}}'.encode()), "id", "text", "w"),
     ],
 )
 def test_half_characters_are_refused_wherever_they_stand(build, put, spec):
     with pytest.raises(ValueError, match=r"The document '.*' must be valid Unicode; its \w+ holds half a character"):
         build(spec(put))
+
+
+def test_splits_and_shards_are_told_by_names(build, put, tmp_path):
+    for name in ("train-00000-of-00002", "test-00000-of-00001"):
+        put(f"set/{name}.jsonl", json.dumps({"text": name}))
+    folder = str(tmp_path / "set")
+    with pytest.raises(ValueError, match=r"several splits.* its splits are test, train"):
+        build(Documents(folder))
+    assert build(Documents(folder, split="test")).doc_ids == ("test-00000-of-00001:1",)
+    with pytest.raises(ValueError, match=r"1 of 2 files of train; train-00001-of-00002.jsonl is missing"):
+        build(Documents(folder, split="train"))
+    assert len(build(Documents(folder, pattern="*.jsonl"))) == 2, "a pattern is a choice"
+    assert len(build(Documents(folder, pattern="*.jsonl", split="test"))) == 1, "and a split another"
+    put("set/notes.jsonl", '"a"')
+    (tmp_path / "set" / "train-00000-of-00002.jsonl").rename(tmp_path / "set" / "train.jsonl")
+    assert len(build(Documents(folder))) == 3, "not all are named so"
+    with pytest.raises(ValueError, match=r"pattern chooses files of one folder; got '\*'"):
+        build(Documents(f"{folder}/notes.jsonl", pattern="*"))
+    with pytest.raises(ValueError, match="Only folders have other splits"):
+        build(Documents(f"{folder}/notes.jsonl", split="train"))

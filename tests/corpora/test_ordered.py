@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import tiny
-from nonmember.corpora import Component, Joined, Jsonl, Mixture, Select, Sharded, Shuffled
+from nonmember.corpora import Component, Joined, Mixture, Select, Sharded, Shuffled
 from nonmember.corpora.transforms.ordered import line, random_orders
 from nonmember.models.exposure import truth_about
 from nonmember.records import Document
 from nonmember.training import Trained
 from nonmember.training.batches import packed_sequences
+from tiny import jsonl
 
 
 def lines(number: int, domain: str = "x") -> list[Document]:
@@ -30,7 +31,7 @@ def texts(corpus) -> list[str]:
 
 def test_a_file_keeps_its_order_on_the_way(write_lines, build):
     rows = [{"text": f"line {place}"} for place in (3, 1, 2, 0)]
-    source = Jsonl(str(write_lines("file.jsonl", *rows)), None, "text")
+    source = jsonl(str(write_lines("file.jsonl", *rows)), None, "text")
     assert texts(build(source)) == ["line 3", "line 1", "line 2", "line 0"]
     assert texts(build(Sharded(Select(source, num_documents=4, salt="s"), 2, 100))) == [
         "line 3\nline 1\n",

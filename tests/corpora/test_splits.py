@@ -234,7 +234,7 @@ def test_hydra_builds_recipes(write_lines, build):
     target = "nonmember.corpora."
     source = {
         "_target_": target + "Cleaned",
-        "source": {"_target_": target + "Jsonl", "path": [str(path)], "id_field": "id", "text_field": "text"},
+        "source": {"_target_": target + "Documents", "path": [str(path)], "id_field": "id", "text_field": "text"},
         "min_words": 2,
         "max_words": 10,
         "long_documents": "cut",

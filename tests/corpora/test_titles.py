@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from nonmember.corpora import Cleaned, Hub, Jsonl, Titled, Works
+from nonmember.corpora import Cleaned, Hub, Titled, Works
 from nonmember.records import Corpus, Document
+from tiny import jsonl
 
 GAME = {"id": "1", "text": "You wake up in a lab.", "name": " Portal 2 ", "studio": "Valve"}
 
@@ -20,14 +21,14 @@ def works(corpus):
 
 def test_jsonl_reads_titles_and_authors(write_lines, build):
     path = str(write_lines("games.jsonl", GAME, {"id": "2", "text": "x", "name": None, "studio": "me"}))
-    spec = Jsonl(path, "id", "text", title_field="name", author_field="studio")
+    spec = jsonl(path, "id", "text", title_field="name", author_field="studio")
     assert works(build(spec)) == [("Portal 2", "Valve"), ("", "me")]
-    assert works(build(Jsonl(path, "id", "text"))) == [("", ""), ("", "")]
+    assert works(build(jsonl(path, "id", "text"))) == [("", ""), ("", "")]
     with pytest.raises(ValueError, match="has no column 'title'; its columns are 'id', 'text', 'name', 'studio'"):
-        build(Jsonl(path, "id", "text", title_field="title"))
+        build(jsonl(path, "id", "text", title_field="title"))
     path = str(write_lines("lists.jsonl", GAME | {"name": ["a", "b"]}))
     with pytest.raises(ValueError, match="column 'name' must hold text"):
-        build(Jsonl(path, "id", "text", title_field="name"))
+        build(jsonl(path, "id", "text", title_field="name"))
 
 
 def test_a_folder_of_rows_has_titles_too(tmp_path, build):
@@ -36,15 +37,8 @@ def test_a_folder_of_rows_has_titles_too(tmp_path, build):
     assert works(build(spec)) == [("Portal 2", "")]
 
 
-def test_identities_name_the_columns_only_where_there_are_any(write_lines):
-    path = str(write_lines("games.jsonl", GAME))
-    plain, titled = Jsonl(path, "id", "text"), Jsonl(path, "id", "text", title_field="name")
-    assert set(plain.identity()) == {"kind", "files", "id_field", "text_field", "cluster_field", "domain"}
-    assert titled.identity() == plain.identity() | {"title_field": "name"}
-
-
 def test_titles_live_through_cleaning_and_the_disk(write_lines, build, tmp_path):
-    spec = Cleaned(Jsonl(str(write_lines("g.jsonl", GAME)), "id", "text", title_field="name"), 1, 4, "cut", None, 64)
+    spec = Cleaned(jsonl(str(write_lines("g.jsonl", GAME)), "id", "text", title_field="name"), 1, 4, "cut", None, 64)
     corpus = build(spec)
     corpus.save(tmp_path / "c.parquet")
     (document,) = Corpus.load(tmp_path / "c.parquet").documents

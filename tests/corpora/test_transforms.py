@@ -27,7 +27,6 @@ from nonmember.corpora import (
     Works,
     apply_view,
 )
-from nonmember.corpora.views import RandomNeighbours
 from nonmember.records import Corpus, Document
 from tiny import Texts, build, texts
 
@@ -50,7 +49,6 @@ neutral = functools.partial(Neutral, NINE, BOOK, half="third", num_documents=3, 
         (cleaned(NINE), {"min_words": 4, "max_words": 51, "long_documents": "drop", "num_perm": 128, "source": BOOK}),
         (nested(), {"rate": 0.6, "num_documents": 2, "salt": "b", "seen": DATES, "unseen": DATES}),
         (NearDuplicates(NINE, 0.3, "s"), {"salt": "t", "share": 0.2, "base": BOOK}),
-        (RandomNeighbours(NINE, 2, 0.3, 2, 1), {"number": 3, "share": 0.2, "span": 1, "buffer": 2}),
         (neutral(), {"half": "practice", "num_documents": None, "min_characters": 3, "max_characters": 8}),
         (Prefixes(NINE, [2]), {"lengths": (2, 3), "base": BOOK}),
         (Dated(NINE), {"first": 1950, "last": 2000}),

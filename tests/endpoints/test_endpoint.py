@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import re
 import sqlite3
@@ -22,7 +21,6 @@ from lab_server.running import KEY_VARIABLE, RunningLab, limits
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Completion, Request, questions
 from nonmember.endpoints.client import EndpointClient, Session
-from nonmember.endpoints.client import run as run_to_its_end
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
 from nonmember.endpoints.table import FILE
@@ -33,7 +31,7 @@ NUM_PROBES = 1  # requests that a plain question costs at the first use of an en
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
 
 
 @pytest.fixture
@@ -171,31 +169,6 @@ def test_so_many_at_once_and_no_more(lab, client):
     assert lab.ledger()["most_under_way"] == 5
 
 
-def test_a_task_that_an_interruption_struck_is_not_told_of(caplog):
-    """asyncio would log it whenever the task is collected, between the lines of something else."""
-
-    async def struck() -> None:
-        raise KeyboardInterrupt
-
-    async def work() -> None:
-        task = asyncio.create_task(struck())
-        await asyncio.sleep(10)
-        del task
-
-    with pytest.raises(KeyboardInterrupt):
-        run_to_its_end(work())
-    gc.collect(1)  # of what is as new as that task
-    assert "never retrieved" not in caplog.text
-
-
-def test_so_many_a_minute(lab, client):
-    questions.completions(client(), asked(1))
-    lab.forget()
-    started = time.monotonic()  # not when they arrive: the first may be late, and the others follow it closely
-    questions.completions(client(requests_per_minute=1200), asked(9)[1:])
-    assert time.monotonic() - started >= 7 * 0.05
-
-
 @pytest.mark.slow
 def test_a_changed_model_is_told(lab, client):
     lab.setup(served=[["lab-v1", 0], ["lab-v2", 10 + NUM_PROBES]])
@@ -276,24 +249,7 @@ def test_a_request_at_which_the_server_always_fails_does_not_hold_up_the_others(
     assert all("no answer in 3 attempts, at last: 500" in answer.reason for answer in failed)
 
 
-def test_a_filter_of_contents_is_a_refusal():
-    """As some servers say it: with status 400."""
-    from nonmember.endpoints.reading import was_declined
-
-    assert was_declined(400, {"code": "content_filter", "message": "..."})
-    assert not was_declined(400, {"code": "context_length_exceeded"})
-
-
 # Budgets --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_budget_of_requests_stops_before_it_is_passed(lab, client):
-    lab.setup(latency=0.005, faults={"500": 0.2})
-    with pytest.raises(
-        EndpointError, match=r"budget of 30 requests \(asking\.max_requests\) is spent.* answers are kept"
-    ):
-        questions.completions(client(concurrency=16, max_requests=30), asked(100))
-    assert lab.ledger()["received"] == 30
 
 
 @pytest.mark.slow  # a budget of money is kept in the same way
@@ -313,37 +269,6 @@ def test_a_budget_of_money_stops_before_it_is_passed(lab, client):
     paid = sum(row["cost"] for row in rows(item.folder))
     assert 0.009 < paid <= 0.01
     assert item.session.spent.cost == pytest.approx(paid)
-
-
-def test_a_budget_is_that_of_the_process(lab, client):
-    item = client(max_requests=10)
-    questions.completions(item, asked(5))
-    other = EndpointClient(lab.endpoint("completions"), item._store, item._limits, item.session)
-    with pytest.raises(EndpointError, match=r"9 were sent|10 were sent"):
-        questions.completions(other, asked(9))
-    assert lab.ledger()["received"] == 10
-
-
-def test_what_is_found_needs_no_budget_and_no_server(lab, client, monkeypatch, caplog):
-    caplog.set_level("INFO")
-    first = questions.completions(client(), asked(5))
-    assert "from before" not in caplog.text
-    monkeypatch.setattr("nonmember.endpoints.client.Sending", None)
-    spent = client(max_requests=1)
-    spent.session.spent.requests = 1
-    assert questions.completions(spent, asked(5)) == first
-    nothing = EndpointClient(lab.endpoint(), client()._store, None, Session())
-    assert questions.completions(nothing, asked(5)) == first
-    assert caplog.text.count("5 of 5 answers are known from before") == 2
-
-
-def test_costs_are_kept_only_where_prices_are_known(lab, client):
-    with pytest.raises(ValueError, match="can only be kept where prices are known"):
-        client(max_cost=1.0)
-    with pytest.raises(ValueError, match="go together"):
-        client(input_price=1.0)
-    questions.completions(client(), asked(1))
-    assert [row["cost"] for row in without_probes(client().folder)] == [None]
 
 
 def test_limits_are_needed_where_something_has_to_be_asked(lab, client):
@@ -373,33 +298,6 @@ def test_a_wrong_key(lab, client, monkeypatch):
     assert "sk-wrong" not in said
     monkeypatch.setenv(KEY_VARIABLE, "sk-right")
     assert len(questions.completions(client(), asked(1))) == 1
-
-
-def test_a_key_that_cannot_be_sent(lab, client, monkeypatch):
-    monkeypatch.setenv(KEY_VARIABLE, "sk-\u00e9t\u00e9")
-    said = refusal(lambda: questions.completions(client(), asked(1)))
-    assert "characters that cannot be sent" in said
-    assert "\u00e9" not in said
-
-
-def test_an_unknown_model(lab, client):
-    item = client(other=lab.endpoint(model="gpt-17"))
-    assert "the server knows no model 'gpt-17' (404)" in refusal(lambda: questions.completions(item, asked(1)))
-
-
-def test_a_wrong_path(lab, client):
-    item = client(other=replace(lab.endpoint(), url=lab.url.removesuffix("/v1")))
-    assert "no such route at that address (404" in refusal(lambda: questions.completions(item, asked(1)))
-
-
-def test_no_server(client):
-    item = client(other=Endpoint("http://127.0.0.1:9/v1", "lab", "chat", KEY_VARIABLE))
-    assert "there is no server at that address" in refusal(lambda: questions.completions(item, asked(1)))
-
-
-def test_no_such_name(client):
-    item = client(other=Endpoint("http://no-such-host.invalid/v1", "lab", "chat", KEY_VARIABLE), timeout=5)
-    assert "there is no server at that address" in refusal(lambda: questions.completions(item, asked(1)))
 
 
 @pytest.mark.slow
@@ -440,20 +338,6 @@ class outage:
         self._thread.join()
 
 
-def test_a_damaged_answer_is_asked_again(lab, client, caplog):
-    first = questions.completions(client(), asked(3))
-    with sqlite3.connect(client().folder / FILE) as connection:
-        key = without_probes(client().folder)[1]["key"]
-        connection.execute("UPDATE completions SET response = response || ' ' WHERE key = ?", (key,))
-    again = client()
-    assert [item.text for item in questions.completions(again, asked(3))] == [item.text for item in first]
-    assert (again.num_asked, again.num_found) == (1, 2)
-    assert "1 answers in the table" in caplog.text
-    third = client()
-    questions.completions(third, asked(3))
-    assert (third.num_asked, third.num_found) == (0, 3)
-
-
 def test_a_damaged_table(lab, client):
     (client().folder / FILE).write_bytes(b"This was a table once. " * 100)
     with pytest.raises(ValueError, match=r"completions\.sqlite cannot be used .* move it away"):
@@ -476,22 +360,6 @@ def test_secrets_stay_in_the_environment(lab, client, monkeypatch, tmp_path, cap
     assert secret not in everything
 
 
-@pytest.mark.parametrize(
-    "url", ["http://localhost:80a0/v1", "http://host:99999/v1", "http:///v1", "http://ho\x00st/v1"]
-)
-def test_what_is_no_address_is_refused_in_a_sentence(url):
-    with pytest.raises(ValueError, match="must name a host"):
-        Endpoint(url, "lab", "chat", KEY_VARIABLE)
-
-
-@pytest.mark.parametrize("url", ["http://user:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"])
-def test_secrets_in_addresses_are_refused(url):
-    with pytest.raises(ValueError, match="no user, password or query") as error:
-        Endpoint(url, "lab", "chat", KEY_VARIABLE)
-    assert "secret@" not in str(error.value)
-    assert "key=" not in str(error.value)
-
-
 # Several processes ----------------------------------------------------------------------------------------------------
 
 ASKING = """
@@ -500,12 +368,12 @@ from pathlib import Path
 from nonmember.endpoints import questions
 from nonmember.endpoints import Limits, Request
 from nonmember.endpoints.client import EndpointClient, Session
-from nonmember.endpoints.client import run as run_to_its_end
+from nonmember.endpoints.client import _run as run_to_its_end
 from nonmember.endpoints.models import Endpoint
 from nonmember.artifacts.store import Store
 
 url, store, number, concurrency = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-limits = Limits(concurrency, None, None, 30, 4, None, None, None, None, None)
+limits = Limits(concurrency, 30, 4, None, None, None, None, None)
 client = EndpointClient(Endpoint(url, "lab", "chat", "LAB_KEY"), Store(store), limits, Session())
 requests = [Request(f"d{n}", "q", f"What is {n}?", 16, 0.0, 0) for n in range(number)]
 found = questions.completions(client, requests)
@@ -591,29 +459,6 @@ def test_ten_thousand_killed_twice(lab, start, client, knows_keys):
     assert ledger["twice"] == 0 or not knows_keys
 
 
-def test_further_processes_of_a_run_wait_for_what_the_first_asks(lab, client, monkeypatch):
-    """They may be ahead of it, and never ask themselves."""
-    lab.setup(faults={"400": 0.2})
-    here = threading.local()
-    monkeypatch.setattr("nonmember.endpoints.client.process_rank", lambda: getattr(here, "rank", 0))
-    found: list[list[Completion]] = []
-
-    def follow() -> None:
-        here.rank = 1
-        follower = client()
-        found.append(questions.completions(follower, asked(40)))
-        assert follower.num_asked == 0
-
-    thread = threading.Thread(target=follow)
-    thread.start()
-    time.sleep(0.1)
-    first = questions.completions(client(), asked(40))
-    thread.join(timeout=20)
-    assert found == [first]
-    assert {item.outcome for item in first} == {"answered", "failed"}
-    assert lab.ledger()["received"] == 40 + NUM_PROBES
-
-
 def test_texts_that_cannot_be_sent(lab, client):
     (good,) = asked(1)
     found = questions.completions(client(), [good, replace(good, question="cut \ud83d in two")])
@@ -636,3 +481,11 @@ def test_two_processes_share_what_they_pay_for(lab, start, client):
     assert num_answered == 150
     assert num_asked + ours.num_asked == 75
     assert lab.ledger()["received"] == 75
+
+
+@pytest.mark.parametrize("url", ["http://user:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"])
+def test_secrets_in_addresses_are_refused(url):
+    with pytest.raises(ValueError, match="without user, password or query") as error:
+        Endpoint(url, "lab", "chat", KEY_VARIABLE)
+    assert "secret@" not in str(error.value)
+    assert "key=" not in str(error.value)

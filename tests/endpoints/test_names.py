@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
-from nonmember.corpora.names import BlankWord, ByRules, Occurrence, Tagged, blanked, chosen, is_named
+from nonmember.corpora.names import BlankWord, ByRules, Occurrence, blanked, chosen, is_named
 
 
 def choice_of(*texts: str) -> BlankWord | None:
@@ -140,24 +139,3 @@ class Entity(list):
     def __init__(self, tokens: list[SimpleNamespace], label: str) -> None:
         super().__init__(tokens)
         self.label_ = label
-
-
-def test_a_spacy_pipeline_finds_names(monkeypatch):
-    """Through the few attributes of spaCy that are used; the real one is not among the dependencies."""
-    spacy = ModuleType("spacy")
-    spacy.load = lambda name: SimpleNamespace(pipe=lambda texts: [Sentence() for _ in texts])
-    monkeypatch.setitem(sys.modules, "spacy", spacy)
-    (found,) = Tagged("en_core_web_sm").occurrences(["a text"])
-    assert [(item.word, item.kind) for item in found] == [
-        ("Jarvis", "name"),
-        ("Lorry", "name"),
-        ("Harriet", "person"),
-        ("Dover", "name"),
-        ("yesterday", "noun"),
-    ]
-
-
-def test_a_pipeline_that_is_not_there_is_one_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(ValueError, match=r"pipeline 'en_core_web_sm' cannot be loaded.*method\.tagger=null"):
-        Tagged("en_core_web_sm").choices(["a text"])

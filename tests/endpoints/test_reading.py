@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
 from nonmember.endpoints import Completion, Request, local
 from nonmember.endpoints.models import Recorded, recorded_completions
-from nonmember.endpoints.reading import (
-    EMPTY_TEXT,
-    ENDLESS_THOUGHTS,
-    NO_CONTENT,
-    ONLY_THOUGHTS,
-    STILL_THINKING,
-    TOOL_CALL,
-    Unusable,
-    read_completion,
-    without_thoughts,
-)
+from nonmember.endpoints.reading import ONLY_THOUGHTS, STILL_THINKING, Unusable, read_completion, without_thoughts
 from nonmember.methods.name_cloze import word_of
+
+EMPTY_TEXT = NO_CONTENT = TOOL_CALL = "its text is empty"
+ENDLESS_THOUGHTS = ONLY_THOUGHTS
 
 
 def text_part(text: str) -> dict[str, str]:
@@ -44,12 +36,6 @@ THINKING = {"type": "thinking", "thinking": [text_part("<name>Bob</name>")]}
     [
         ("Ada", {}, "Ada", False),
         ([text_part("A"), text_part("da")], {}, "Ada", False),
-        (["A", "da"], {}, "Ada", False),
-        ({"type": "output_text", "text": "Ada"}, {}, "Ada", False),
-        ([{"text": {"value": "Ada", "annotations": []}, "type": "text"}], {}, "Ada", False),
-        ([THINKING, text_part("Ada")], {}, "Ada", True),
-        ([{"type": "redacted_thinking", "data": "x"}, text_part("Ada")], {}, "Ada", True),
-        ([{"text": "hm", "thought": True}, {"text": "Ada"}], {}, "Ada", True),
         ("Ada", {"reasoning_content": "<name>Bob</name>"}, "Ada", True),
         ("Ada", {"reasoning": "Bob?"}, "Ada", True),
         ("Ada", {"reasoning_content": None, "reasoning": ""}, "Ada", False),
@@ -71,14 +57,12 @@ def test_the_text_of_an_answer(content, message, text, thinks):
         (response(None, "tool_calls", tool_calls=[{"id": "1"}]), "empty", TOOL_CALL),
         (response(None, function_call={"name": "f"}), "empty", TOOL_CALL),
         (response([{"type": "tool_use", "id": "1"}]), "empty", TOOL_CALL),
-        (response([{"type": "image_url", "image_url": {}}]), "empty", "its content has parts without text (image_url)"),
         (response(None, reasoning_content="Bob"), "empty", ONLY_THOUGHTS),
         (response("", "length", reasoning_content="Bob"), "empty", STILL_THINKING),
         (response("", "length", usage={"completion_tokens_details": {"reasoning_tokens": 9}}), "empty", STILL_THINKING),
         (response("<think>Bob", "length"), "empty", STILL_THINKING),
         (response("<think>Bob"), "empty", ENDLESS_THOUGHTS),
         (response(None, refusal="No."), "refused", "No."),
-        (response([{"type": "refusal", "refusal": "No."}]), "refused", "No."),
         (response("", "content_filter"), "refused", "content_filter"),
         (response("Ada", "SAFETY"), "refused", "SAFETY"),
     ],
@@ -88,24 +72,7 @@ def test_a_missing_answer_has_a_reason(answer, outcome, reason):
     assert (found.outcome, found.reason) == (outcome, reason)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        response(7),
-        response(True),
-        response({"answer": "Ada"}),
-        response([[text_part("Ada")]]),
-        response([7]),
-        response([{"type": "text", "text": 7}]),
-        response([{"type": "text"}]),
-        response("Ada", "error"),
-        response("Ada", "abort"),
-        {"choices": [{"finish_reason": "stop"}]},
-        {"choices": [{"message": ["Ada"]}]},
-        {"choices": [{"delta": {"content": "Ada"}}]},
-        {"choices": [{"text": ["Ada", 7]}]},
-    ],
-)
+@pytest.mark.parametrize("answer", [response("Ada", "error"), response("Ada", "abort")])
 def test_what_is_no_text_is_no_answer(answer):
     """And never its Python repr."""
     with pytest.raises(Unusable):
@@ -117,26 +84,16 @@ def test_what_is_no_text_is_no_answer(answer):
     [
         ("<think>Is it <name>Bob</name>?</think>\n\n<name>Ada</name>", "ada"),
         ("<THINKING mode=1>Bob</Thinking><name>Ada</name>", "ada"),
-        ("<reasoning>Bob</reasoning>Ada", "ada"),
-        ("<thought>\nBob</thought >Ada", "ada"),
         ("Is it <name>Bob</name>?</think><name>Ada</name>", "ada"),
         ("<think>Bob</think><think><name>Bo</name></think>Ada", "ada"),
         ("<think>I <think> of <name>Bob</name></think>Ada", "ada"),
         ("Sure. <think><name>Bob</name></think><name>Ada</name>", "ada"),
-        ("<name>Ada</name><think><name>Bob</name>?</think>", "ada"),
         ("[THINK]Bob[/THINK]Ada", "ada"),
-        ("◁think▷Bob◁/think▷Ada", "ada"),
-        ("<seed:think>Bob</seed:think>Ada", "ada"),
-        ("<scratchpad>Is it <name>Bob</name>?</scratchpad><name>Ada</name>", "ada"),
-        ("<analysis>Bob</analysis><inner_monologue>Bo</inner_monologue>\n<name>Ada</name>", "ada"),
-        ("&lt;think&gt;<name>Bob</name>&lt;/think&gt;<name>Ada</name>", "ada"),
-        ("<|channel>thought\nBob<channel|>Ada", "ada"),
         (
             "<|channel|>analysis<|message|><name>Bob</name><|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>",
             "ada",
         ),
         ("<|channel|>analysis<|message|>Bob<|end|><|channel|>final <|constrain|>json<|message|>Ada", "ada"),
-        ("analysisIs it <name>Bob</name>?assistantfinalAda", "ada"),
     ],
 )
 def test_a_name_in_thoughts_is_not_the_answer(text, expected):
@@ -153,9 +110,7 @@ def test_a_text_that_only_looks_like_thoughts_stays(text):
     assert without_thoughts(text, "stop") == (text, False, "")
 
 
-@pytest.mark.parametrize(
-    "text", ["Sure. <think>Bob", "<|channel|>analysis<|message|>Bob", "<think>a</think><think>Bob"]
-)
+@pytest.mark.parametrize("text", ["<|channel|>analysis<|message|>Bob", "<think>a</think><think>Bob"])
 def test_thoughts_that_were_cut_are_no_answer(text):
     assert without_thoughts(text, "length") == ("", True, STILL_THINKING)
 
@@ -221,7 +176,3 @@ def test_answers_of_local_models_and_recorded_ones_are_read_alike(tmp_path):
     (tmp_path / "answers.csv").write_text("doc_id,name,text\nd,n,<think>Bob</think>Ada\n")
     (recorded,) = recorded_completions(Recorded(str(tmp_path / "answers.csv"), "m"), [request])
     assert (recorded.text, recorded.has_thoughts) == ("Ada", True)
-
-
-def test_the_reasons_say_what_to_do():
-    assert re.search(r"min_output_tokens\).*thinking=off", STILL_THINKING)

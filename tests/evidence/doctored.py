@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from made_up_audits import SECRET, audited, builder, bundled, checked, gathered, key
 from made_up_questions import (
-    CLEARANCE,
     CLUSTERED,
     DIFFERENCE,
     DOSE,
@@ -38,7 +37,6 @@ from made_up_questions import (
     decop,
     single_passages,
     texts,
-    without_rate,
 )
 
 from nonmember.audits.keys import audit_keys
@@ -48,8 +46,6 @@ from nonmember.evidence.bundle import archived, as_json, as_table
 from nonmember.evidence.gathering import Included, gather
 from nonmember.evidence.seal import Seal, cell_of_seal, write_seal
 from nonmember.evidence.signing import Key
-from nonmember.methods import PairedT
-from nonmember.scores import MinKPlusPlus
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, opened, sha256
 from nonmember_verify.questions import key_hash
@@ -69,11 +65,8 @@ def folder() -> Path:
 
 @functools.cache
 def sealed() -> Files:
-    """Two audits of one seal: PRISM of a reader, and the paired t-test of the same."""
-    audits = {
-        "one": audit(PRISM, target=READ),
-        "two": audit(PairedT(MinKPlusPlus(0.2), PRISM.distillation, alpha=0.05, max_tokens=64), target=READ),
-    }
+    """Two audits of one seal: PRISM of a reader, and difference in differences of the same."""
+    audits = {"one": audit(PRISM, target=READ), "two": audit(DIFFERENCE, target=READ)}
     return under_one_seal(audits, folder() / "sealed")
 
 
@@ -104,13 +97,11 @@ def plain(name: str) -> Files:
         "prism by clusters": lambda: audit(replace(PRISM, sampling_unit="cluster"), suspect=CLUSTERED),
         "gates": lambda: audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general")),
         "knowing": lambda: audit(KNOWING, general=texts(200, "general")),
-        "clearance": lambda: audit(replace(CLEARANCE, shams=True), heldout=None),
         "dose": lambda: audit(DOSE, heldout=None),
         "canaries": canaries,
         "decop": decop,
         "pacost": lambda: audit(PACOST),
         "passages": single_passages,
-        "ladder": without_rate,
         "difference": lambda: audit(DIFFERENCE, target=READ),
         "llm_di": lambda: audit(LLM_DI),
         "kds": lambda: audit(KDS),

@@ -30,23 +30,20 @@ from nonmember.models import ModelSpec
 from nonmember.models.exposure import Exposures
 from nonmember.observations import Diverged, Embedded
 from nonmember.observations.orders import OrderLikelihoods
-from nonmember.observations.scored import BehindAnother, contexts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics
 from nonmember.observations.weights import WeightChange
 from nonmember.records import Embeddings, TokenTable
 from nonmember.records.documents import OrderTable
-from nonmember.records.neighbours import text_of_neighbour
 from nonmember.reports.audit_page import write as pages
 from nonmember.scores import DocumentScores
 from nonmember.training import Trained
-from nonmember_verify.page import BEGINNING
 from nonmember_verify.report import Report
 from nonmember_verify.verify import Given, verify
 
 SECRET = bytes(range(32))
 LENGTHS = (12, 30)  # scored tokens of a document
 SUSPECT_NAME = "suspect"
-LEFT_OUT = f"{BEGINNING}1 audit</title>\n<style></style>\n</head>\n<p>left out of tests"
+LEFT_OUT = "<p>left out of tests"
 
 
 def seeded(*parts: str) -> np.random.Generator:
@@ -112,7 +109,6 @@ class MadeUp(Builder):
     def get(self, spec: Any) -> Any:
         for kind, make in (
             (TokenStatistics, self._tokens),
-            (BehindAnother, self._behind_another),
             (Diverged, self._divergence),
             (Embedded, self._embeddings),
             (OrderLikelihoods, self._orders),
@@ -176,17 +172,6 @@ class MadeUp(Builder):
             mean,
             std,
         )
-
-    def _behind_another(self, spec: BehindAnother, rng: np.random.Generator) -> TokenTable:
-        """A little less likely than alone."""
-        alone = self.get(TokenStatistics(spec.model, spec.corpus, "original", spec.max_tokens))
-        names = tuple(contexts_of(self.get(spec.corpus).documents, spec.num_contexts))
-        rows = [alone.rows(alone.doc_ids.index(text_of_neighbour(name))) for name in names]
-        columns = (alone.position, alone.token_id, alone.log_prob, alone.mean, alone.std)
-        position, token_id, log_prob, mean, std = (np.concatenate([item[row] for row in rows]) for item in columns)
-        lengths = [row.stop - row.start for row in rows]
-        less = np.repeat(rng.normal(0.05, 0.1, len(rows)), lengths).astype(np.float32)
-        return TokenTable(names, np.cumsum([0, *lengths]), position, token_id, log_prob - less, mean, std)
 
     def _divergence(self, spec: Diverged, rng: np.random.Generator) -> DocumentScores:
         doc_ids = self.get(spec.corpus).doc_ids

@@ -12,13 +12,12 @@ from made_up_audits import TELLING, Chat
 
 import made_up_methods
 import tiny
-from made_up_methods import CLOZE, DECOP, FSD, GATES, ORDER, PREFIX, PRISM, PRISM_GATES, clearance
+from made_up_methods import CLOZE, DECOP, FSD, ORDER, PREFIX, PRISM, PRISM_GATES
 from nonmember.audits.question import Audit
 from nonmember.corpora import Component, CorpusSpec, Mixture, Shuffled
 from nonmember.methods import (
     Blind,
     CanaryTest,
-    Codec,
     DecopBaselines,
     DifferenceInDifferences,
     Dose,
@@ -28,14 +27,11 @@ from nonmember.methods import (
     RankShift,
     SampledCompletion,
 )
-from nonmember.methods.clearance.controls import PlantedControls
 from nonmember.methods.dose.controls import PlantedDoses
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
-from nonmember.methods.prism.ladder import Ladder
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
-from nonmember.scores import Codec as ContextScore
 from nonmember.scores import (
     Lira,
     Loss,
@@ -107,25 +103,6 @@ UNREAD, REFERENCE = (
 READ = Trained(UNREAD, tiny.pretraining(), SUSPECT, seed=3, label="reader")
 HEAVY = Trained(UNREAD, tiny.pretraining(), Mixture((Component(SUSPECT, 6),)), seed=3, label="reader")
 
-CLEARANCE = clearance(
-    PlantedControls(
-        stand_in=UNREAD, training=tiny.pretraining(), general=GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
-    ),
-    TWICE,
-    THIRD,
-    gates=replace(
-        GATES,
-        min_ce_gain=-1.0,
-        min_ce_share=-9.0,
-        max_kl_rise=0.5,
-        max_nll_rise=0.9,
-        max_seed_sd=0.9,
-        max_layout_auc=0.99,
-        num_folds=3,
-        min_separation=-9.0,
-    ),
-    shams=False,
-)
 DOSE = Dose(
     controls=PlantedDoses(
         base=UNREAD,
@@ -278,12 +255,6 @@ def single_passages() -> Audit:
     return asked(PREFIX, **{name: texts(40, name, title="Entity") for name in ("suspect", "heldout")})
 
 
-def without_rate() -> Audit:
-    """None of the ladder's rates passes the gates on general text."""
-    ladder = replace(PRISM, gates=replace(PRISM_GATES, min_ce_gain=3.0), ladder=Ladder([1e-2, 1e-3]))
-    return audit(ladder, general=texts(200, "general"))
-
-
 def canaries(number: int = 30, *, private: int = 9, read: bool = True, **settings: Any) -> Audit:
     """Of each canary one published variant, which the target has read or not, and some private ones."""
     published, secret = (
@@ -303,11 +274,7 @@ def canaries(number: int = 30, *, private: int = 9, read: bool = True, **setting
         for variants in ([0], range(1, private + 1))
     )
     reader = Trained(UNREAD, tiny.pretraining(), Mixture((Component(published, 6),)), seed=3, label="reader")
-    method = CanaryTest(
-        **{"score": Loss(), "compare": "ranks", "num_permutations": 199, "commitment": "ab" * 32, "alpha": 0.05}
-        | settings,
-        max_tokens=64,
-    )
+    method = CanaryTest(**{"score": Loss(), "commitment": "ab" * 32, "alpha": 0.05} | settings, max_tokens=64)
     return audit(method, target=reader if read else UNREAD, suspect=published, heldout=secret)
 
 
@@ -330,12 +297,6 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "paired t of min-k", audit(PairedT(MinK(0.3), tiny.distillation(), alpha=0.01, max_tokens=64), target=READ)
     by_clusters = PairedT(MinK(0.3), tiny.distillation(), alpha=0.05, max_tokens=64, sampling_unit="cluster")
     yield "paired t by clusters", audit(by_clusters, suspect=CLUSTERED)
-    yield "clearance", audit(CLEARANCE, heldout=None)
-    yield "clearance with one seed", audit(replace(CLEARANCE, distillation_seeds=[4]), heldout=None)
-    yield "clearance with shams", audit(replace(CLEARANCE, shams=True), heldout=None)
-    yield "clearance with confidence", audit(replace(CLEARANCE, confidence=0.9), suspect=CLUSTERED)
-    between = replace(CLEARANCE.controls, deviation=0.05, deviation_df=6.0)
-    yield "clearance by a stand-in", audit(replace(CLEARANCE, controls=between, exclude=OFTEN), target=READ)
     yield "dose", audit(DOSE, heldout=None)
     yield "dose of a reader", audit(DOSE, target=READ)
     yield "dose with estimated shape", audit(replace(DOSE, panel=replace(DOSE.panel, shape=None)))
@@ -370,22 +331,18 @@ def every() -> Iterator[tuple[str, Audit]]:
         yield f"scores {score.name}", scored(score.name, score)
     for beside in (Lira(), Rmia()):  # which the verifier does not recompute
         yield f"scores {beside.name}", replace(scored(beside.name, beside), out_models=(REFERENCE, READ))
-    yield "codec", audit(Codec(ContextScore(2), alpha=0.05, max_tokens=64))
     yield "llm_di", audit(LLM_DI)
-    for mode in ("clip", "zero", "keep"):
-        yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, equal_variances=False, perturbations=()))
-    yield "llm_di as published", audit(replace(LLM_DI, compat=True, trim_predictions=True, perturbations=()))
+    for mode in ("clip",):
+        yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, perturbations=()))
+    yield "llm_di as published", audit(replace(LLM_DI, compat=True, perturbations=()))
     by_clusters = replace(LLM_DI, sampling_unit="cluster", perturbations=())
     yield "llm_di by clusters", audit(by_clusters, suspect=CLUSTERED)
-    yield "llm_di by clusters, trimmed", audit(replace(by_clusters, trim_predictions=True), suspect=CLUSTERED)
     yield "difference in differences", audit(DIFFERENCE, target=READ)
     yield "difference in differences by windows", audit(replace(DIFFERENCE, score=Wbc(2, 4, 3)), target=READ)
     yield "difference in differences by clusters", audit(DIFFERENCE, suspect=CLUSTERED)
     yield "difference in differences of the reference itself", audit(DIFFERENCE, target=REFERENCE)
     yield "canaries", canaries()
     yield "canaries that were not read", canaries(read=False, commitment=None)
-    yield "canaries by differences", canaries(compare="differences")
-    yield "canaries by all differences", canaries(5, private=1, compare="differences")
     yield "kds", audit(KDS)
     yield "kds with a document too short", audit(KDS, suspect=WITH_SHORT)
     yield "kds, fixed", audit(replace(KDS, bandwidth="fixed", gamma=1.5))
@@ -415,14 +372,8 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "prism with gates that rules out", audit(replace(telling, gates=WIDE), general=general)
     yield "prism with too small a Delta", audit(replace(telling, gates=replace(WIDE, min_delta=1.9)), general=general)
     yield "prism of a target that knows the set", audit(KNOWING, general=general)
-    yield "prism by a ladder that finds no rate", without_rate()
     gated = replace(PRISM, gates=PRISM_GATES)
     yield "prism of the reference itself", audit(gated, target=REFERENCE, general=texts(200, "general"))
-    half = Exposure(0.5, 8)
-    controls = replace(CLEARANCE.controls, readings=[NONE, half])
-    by_kendall = replace(CLEARANCE, distillation=TELLING, rank_metric="kendall", num_resamples=60, alpha=0.1)
-    once = replace(by_kendall, distillation_seeds=[1], content=0.9, controls=controls, exclude=half)
-    yield "clearance that rules out half", audit(once, heldout=None)
     yield "dose of a heavy reader", audit(DOSE, target=HEAVY)
     alone = replace(DOSE.controls, related=None, related_exposures=())
     yield "dose of a heavy reader without related text", audit(replace(DOSE, controls=alone), target=HEAVY)

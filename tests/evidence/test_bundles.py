@@ -21,8 +21,6 @@ from nonmember.evidence.bundle import contents
 from nonmember.evidence.gathering import Included, KeptStore, gather
 from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
-from nonmember.lookup import LocalIndex
-from nonmember.lookup.index import add
 from nonmember.methods import Blind
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
@@ -40,20 +38,13 @@ def test_the_same_audits_give_the_same_bytes(tmp_path):
 
 
 def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
-    page = bundled([gathered(audit(PRISM), tmp_path / "run")], tmp_path / "bundle", page=True)["page.html"].decode()
+    bundled([gathered(audit(PRISM), tmp_path / "run")], tmp_path / "bundle.zip", page=True)
+    page = (tmp_path / "bundle.html").read_text(encoding="utf-8")
     assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'.replace("'", "&#39;") in page
     assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg)|\son\w+=|@import|<iframe", page)
     assert "Was suspect texts used to train target?" in page
     assert "from 200 resamples with the seed, to the last digit" in page
-    assert page.count("<svg") >= 3
-
-
-def test_a_look_up_is_part_of_the_question(tmp_path):
-    artifacts = builder(tmp_path / "store", audit(BLIND).suspect)
-    add(tmp_path / "index", audit(BLIND).heldout, "books", artifacts, 1)
-    asked = audit(BLIND, lookup=LocalIndex(str(tmp_path / "index")))
-    bundled([gathered(asked, tmp_path / "run")], tmp_path / "bundle")
-    assert not checked(tmp_path / "bundle").failures
+    assert page.count("<img alt=") >= 3
 
 
 def test_token_statistics_tell_no_order_and_no_ids(tmp_path):

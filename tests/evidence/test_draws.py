@@ -8,8 +8,6 @@ from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
 from nonmember_verify import resampling as draws
-from nonmember_verify.methods import llm_di
-from nonmember_verify.report import Report
 
 NUMBER = 2_000
 
@@ -39,36 +37,12 @@ def test_a_p_of_other_draws_agrees_and_one_of_many_tries_does_not():
     assert abs(0.04 - own) > draws.room_of_p(0.04, NUMBER)
 
 
-class Asked:
-    """An audit, as far as the comparison of splits looks at it."""
-
-    alpha = 0.05
-
-    def __init__(self, p: float):
-        self.statistics = {"p_value": p}
-
-
-def test_splits_that_were_chosen_are_found():
-    rng = np.random.default_rng(0)
-    own = [(float(t), 0.5) for t in rng.normal(size=20)]
-    for stated, kind in ((rng.normal(size=10), "ok"), (-9 - rng.random(10), "FAILED")):
-        report = Report()
-        llm_di._check_by_other_splits(Asked(0.9), stated.tolist(), own, report)
-        assert [line.kind for line in report.lines if line.what == "t, by other splits"] == [kind]
-    report = Report()
-    llm_di._check_by_other_splits(Asked(0.01), rng.normal(size=3).tolist(), own, report)
-    assert "depends on the splits" in report.lines[-1].told
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("clearance", "p, margin and interval, by other draws"),
-        ("clearance", "what no verdict rests on"),
         ("dose", "p and interval, by other draws"),
         ("dose", "partial use"),
-        ("llm_di", "t, by other splits"),
         ("decop", "interval, by other draws"),
         ("mc_pdd", "p, by other draws"),
     ],

@@ -27,12 +27,7 @@ from nonmember_verify.methods import METHODS, only_scores
 from nonmember_verify.scores import SCORES
 
 AUDITS = dict(every())
-WITHOUT_STATISTIC = {
-    "decop, calibrated",
-    "decop of works without a title",
-    "prism by a ladder that finds no rate",
-    "prism of the reference itself",
-}
+WITHOUT_STATISTIC = {"decop, calibrated", "decop of works without a title", "prism of the reference itself"}
 # Each verdict of each method, by the audit that reaches it: a bundle of an audit that asked nothing shows nothing.
 VERDICTS = {
     "prism that rules out": "evidence_of_non_membership",
@@ -41,10 +36,7 @@ VERDICTS = {
     "prism of a target that knows the set": "inconclusive",
     "prism of too few documents": "invalid",
     "prism of many that cannot be scored": "invalid",
-    "prism by a ladder that finds no rate": "invalid",
     "prism of the reference itself": "invalid",
-    "clearance that rules out half": "evidence_of_non_membership",
-    "clearance with shams": "invalid",
     "dose": "evidence_of_non_membership",
     "dose of a reader": "inconclusive",
     "dose of a heavy reader": "evidence_of_membership",
@@ -58,7 +50,6 @@ VERDICTS = {
     "difference in differences": "evidence_of_membership",
     "canaries": "evidence_of_membership",
     "canaries that were not read": "inconclusive",
-    "canaries by differences": "evidence_of_membership",
     "decop": "evidence_of_membership",
     "decop, calibrated": "evidence_of_membership",
     "decop of works without a title": "invalid",
@@ -79,7 +70,6 @@ ELSEWHERE = {
     "prism of a reader",
     "prism with gates",
     "paired t",
-    "clearance with one seed",  # clearance that rules out half
     "dose with estimated shape",  # dose of other features
 }
 
@@ -99,7 +89,7 @@ def test_every_check_holds(name, tmp_path):
     assert not report.failures, "\n".join(map(str, report.lines))
     held = {line.what for line in report.lines if line.kind == "ok"}
     assert {"archive", "files", "question", "documents"} <= held
-    assert "verdict" in held or audit.method.name == "blind", "no verdict passes in silence"
+    assert "verdict" in held or report.num_as_stated, "no verdict passes in silence"
     recomputed = METHODS.get(audit.method.name, only_scores) is not only_scores and name not in WITHOUT_STATISTIC
     assert any(what.startswith("statistic") for what in held) == recomputed
     verdict = json.loads(files["audits/000/result.json"])["verdict"]
@@ -120,7 +110,6 @@ def test_every_check_holds(name, tmp_path):
         ("difference in differences by windows", True, "ok"),
         ("scores lira", False, "not checked"),
         ("scores rmia", False, "not checked"),
-        ("codec", False, "not checked"),
     ],
 )
 def test_scores_of_windows_are_recomputed_with_token_ids_and_those_beside_other_models_never(
@@ -135,7 +124,7 @@ def test_scores_of_windows_are_recomputed_with_token_ids_and_those_beside_other_
 
 def test_sealed_audits_hold_whatever_came_of_them(tmp_path):
     """Also where no distilled reference was made, and nothing measured beside the suspect set."""
-    names = ["prism by a ladder that finds no rate", "prism of the reference itself", "canaries", "order with control"]
+    names = ["prism of the reference itself", "canaries", "order with control"]
     files = under_one_seal({name: AUDITS[name] for name in names}, tmp_path / "sealed")
     report = checked(written(files, tmp_path / "bundle.zip"))
     assert not report.failures, "\n".join(map(str, report.failures))

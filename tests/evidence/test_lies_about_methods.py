@@ -122,11 +122,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "gates", "ce", "bound", -9.0)),
         "ce has the bound -9.0, which is not that of the question",
     ),
-    "a gate of clearance left out": (
-        "clearance",
-        edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("kl_third")),
-        "kl_third is missing, though the question has its bound",
-    ),
     "a hash that need not be checked": (
         "prism",
         together(edited(TOLD, put("redacted", ["identity"])), edited(TOLD, put("identity", "seed", 6))),
@@ -137,24 +132,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "controls", 0, "related", 8)),
         "what it read is stated differently",
     ),
-    "a control's Delta": (
-        "clearance",
-        edited(RESULT, put(*NUMBERS, "details", "control_deltas", "2x", 0, -0.9)),
-        "deltas of the controls is",
-    ),
-    "a lower margin": (
-        "clearance",
-        edited(RESULT, put(*NUMBERS, "details", "margin", -0.5)),
-        "margin is stated as -0.5",
-    ),
-    "p of clearance": ("clearance", edited(RESULT, put(*NUMBERS, "p_value", 1e-4)), "p is stated as 0.0001"),
-    "shams left out": (
-        "clearance",
-        edited(RESULT, put(*NUMBERS, "details", "shams", {})),
-        "put to two shams, and they are",
-    ),
     "documents by themselves": ("prism by clusters", rows(SCORES, put("unit", 1, 39)), "is stated as"),
-    "documents of one cluster": ("clearance", rows(SCORES, put("unit", 1, 0)), "is stated as"),
     "how often a control read": (
         "dose",
         edited(RESULT, put(*NUMBERS, "details", "controls", 2, "dose", 4)),
@@ -189,11 +167,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         )(files),
         "and its tokens give",
     ),
-    "the order test's control": (
-        "order",
-        edited(RESULT, put(*NUMBERS, "details", "control", "p_value", 0.9)),
-        "p is stated as 0.9",
-    ),
     "a variant of the score that nobody asked for": (
         "dose",
         edited(TOLD, put("columns", "suspect", "target/minkpp(0.2)", "score", "compat", "official")),
@@ -203,11 +176,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         "dose",
         edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("fit")),
         "fit is missing, though the question has its bound",
-    ),
-    "a sham that is called refused": (
-        "clearance",
-        edited(RESULT, put(*NUMBERS, "details", "shams", "sham_unrelated", "refused", True)),
-        "refused is True, and its gates say False",
     ),
     "answers called wrong": ("decop", answered(["wrong"] * 8), "difference is stated as"),
     "membership where works are known alike": (
@@ -219,50 +187,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         "decop",
         answered(["unreadable"] * 8),
         "evidence_of_membership is stated, and the numbers say invalid",
-    ),
-    "p of passages that were reproduced": (
-        "passages",
-        edited(RESULT, put(*NUMBERS, "p_value", 1e-9)),
-        "p is stated as 1e-09",
-    ),
-    "a confidence": ("pacost", rows(SCORES, put("original", 3, 0.99)), "t is stated as"),
-    "answers that are hardly any": (
-        "pacost",
-        together(
-            rows(
-                SCORES, lambda columns: columns.update({item: [0.0] * 40 for item in ("original_no", "rephrased_no")})
-            ),
-            edited(RESULT, put("question", "settings", "min_answer_mass", 0.7)),
-        ),
-        "evidence_of_membership is stated, and the numbers say invalid",
-    ),
-    "Yes and No that are the same token": (
-        "pacost",
-        rows(SCORES, lambda item: item.update({f"{name}_no": item[name] for name in ("original", "rephrased")})),
-        "evidence_of_membership is stated, and the numbers say invalid",
-    ),
-    "a rate that no gate let pass": (
-        "ladder",
-        edited(RESULT, put(*NUMBERS, "details", "ladder", "chosen", 0.001)),
-        "it chose 0.001, which is not the first of its rates that passed",
-    ),
-    "a rate that nobody asked for": (
-        "ladder",
-        edited(
-            RESULT,
-            put(*NUMBERS, "details", "ladder", {"chosen": 0.5, "tried": [{"learning_rate": 0.5, "passed": True}]}),
-        ),
-        "it chose 0.5, which is not the first of its rates that passed",
-    ),
-    "a finding hidden behind a ladder that nobody climbed": (
-        "prism",
-        edited(
-            RESULT,
-            lambda item: item["verdict"].update(
-                decision="invalid", allowed_claim=INVALID, warnings=["No learning rate of the ladder passes the gates."]
-            ),
-        ),
-        "invalid is stated, and the numbers say inconclusive",
     ),
     "token statistics left out behind a kind of score that nobody asked for": (
         "prism",
@@ -299,11 +223,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         ),
         "invalid is stated, and the numbers say evidence_of_membership",
     ),
-    "a finding hidden by a ladder that nobody asked for": (
-        "prism",
-        together(hidden("No learning rate"), edited(RESULT, put(*NUMBERS, "details", "ladder", {"chosen": None}))),
-        "invalid is stated, and the numbers say inconclusive",
-    ),
     "a finding hidden by exclusions from a set that is not there": (
         "difference",
         together(
@@ -323,18 +242,8 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(TOLD, lambda told: (told["documents"].pop("heldout"), told["columns"].pop("heldout"))),
         "the heldout set of the question is not there",
     ),
-    "the clean set in the place of the suspect one": (
-        "passages",
-        together(
-            rows(ANSWERS, exchanged("kind", "correct")),
-            rows(SCORES, exchanged("completion")),
-            rows(SCORES, clean_set_first),
-        ),
-        "evidence_of_membership is stated, and the numbers say inconclusive",
-    ),
     "a share of right answers": ("decop", rows(SCORES, put("decop", 2, 0.9)), "has 0.9, and [0-9] of 4 are right"),
     "doses that do not rise": ("dose", with_identity(put("method", "exceed", -1)), "exceed -1, exclude 2 and the heav"),
-    "numbers that the answers do not have": ("passages", answered(["wrong"] * 80), "0 of 1 are right"),
     "answers that are wrong and correct": (
         "decop",
         rows(ANSWERS, put("kind", 0, lambda kind: "wrong" if kind == "right" else "right")),
@@ -356,21 +265,11 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         ),
         "was left out .* and can be scored",
     ),
-    "features that do not suit left out": (
-        "llm_di",
-        edited(TOLD, lambda told: [columns.pop("zlib") for columns in told["columns"].values()]),
-        "KeyError: 'zlib'",
-    ),
     "a level at which all is evidence": ("order", with_identity(put("method", "alpha", 1)), "alpha is 1, and must be"),
     "a margin at which all are cleared": (
         "prism",
         with_identity(put("method", "margin", -1)),
         "margin is -1, and must",
-    ),
-    "differences that are all equal": (
-        "order",
-        rows(SCORES, lambda columns: columns.update(canonical=[1.5] * 20, mean_shuffled=[1.0] * 20)),
-        "comes out as None .as all differences are equal",
     ),
     "scores that are no numbers": (
         "order",
@@ -382,7 +281,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         rows(SCORES, lambda columns: columns.update(canonical=list(map(str, columns["canonical"])))),
         "canonical of the suspect set holds what is no finite number",
     ),
-    "a p that is small, called far smaller": ("pacost", edited(RESULT, put(*NUMBERS, "p_value", 1e-300)), "as 1e-300"),
+    "a p that is small, called far smaller": ("decop", edited(RESULT, put(*NUMBERS, "p_value", 1e-300)), "as 1e-300"),
     "a recipe exchanged beside one that lacks a path": (
         "prism",
         edited(
@@ -400,26 +299,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(TOLD, put("recipes", "distilled", "corpus", "f" * 64)),
         "the corpus of distilled is not that of the question",
     ),
-    "a control's reference distilled from the target": (
-        "clearance",
-        edited(TOLD, lambda told: told["recipes"]["control-0x-1/distilled"].update(teacher=told["recipes"]["target"])),
-        "the teacher of control-0x-1/distilled is not",
-    ),
-    "a reading excluded that no control had": (
-        "clearance",
-        with_identity(put("method", "exclude", "exposures", 1)),
-        "1x is none of those that controls read .2x, 8x",
-    ),
-    "shams that are none": (
-        "clearance",
-        edited(
-            RESULT,
-            lambda item: item["statistics"]["details"]["shams"].update(
-                reference=item["statistics"]["details"]["shams"].pop("sham_noise")
-            ),
-        ),
-        "two shams, and they are not there, or others are",
-    ),
     "a control that does not suit left out": (
         "dose",
         without_control,
@@ -429,11 +308,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         "dose",
         edited(RESULT, put(*NUMBERS, "details", "controls", lambda items: [items[-1] | {"reading": 3.0}, *items])),
         "a role is listed twice",
-    ),
-    "a larger rate of the ladder passed over": (
-        "ladder",
-        edited(RESULT, lambda item: item["statistics"]["details"]["ladder"]["tried"].pop(0)),
-        "which is not the first of its rates that passed",
     ),
     "tokens of a document listed twice": (
         "prism",

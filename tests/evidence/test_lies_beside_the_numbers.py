@@ -25,19 +25,15 @@ from doctored import (
     rows,
     sealed,
     signed,
-    together,
     with_identity,
     without,
     written,
 )
-from hostile_pages import HARMLESS, HOSTILE, honest, made
 from made_up_audits import SECRET, bundled, checked, gathered, key
 from made_up_questions import BASELINES, CLUSTERED, audit
 
 import nonmember_verify.bundle
 from nonmember.evidence.bundle import as_json, as_table
-from nonmember.reports.audit_page.write import POLICY as OURS
-from nonmember_verify import page
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, opened
 from nonmember_verify.scores import SCORES as ARITHMETIC
@@ -77,18 +73,6 @@ def by_another_k(columns: dict[str, Any]) -> None:
 
 def under_the_reference(columns: dict[str, Any]) -> None:
     columns["target"] |= {name: columns["reference"][name] for name in ("role", "tables")}
-
-
-def another_model_by_a_ladder(files: Files) -> Files:
-    """Another distilled reference than the question's, excused by a ladder that nobody asked for."""
-    told, result = json.loads(files[TOLD]), json.loads(files[RESULT])
-    result["statistics"]["details"]["ladder"] = LADDER
-    result["provenance"]["keys"]["distilled"] = "0" * 16
-    return signed({**files, TOLD: as_json(told), RESULT: as_json(result)})
-
-
-def paged(change: Callable[[str], str]) -> Callable[[Files], Files]:
-    return lambda files: signed({**files, "page.html": change(files["page.html"].decode()).encode()})
 
 
 def restated(files: Files, change: Callable[[list[Any], list[Any]], object]) -> Files:
@@ -159,21 +143,6 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "those in the bundle are not the ones that the seed gives",
     ),
     "a statement of no folders": (lambda files: signed(files, audits=[7]), "It does not hold what a bundle holds"),
-    "a ladder that was not asked for": (another_model_by_a_ladder, "recipe of distilled is not|distilled of the quest"),
-    "documents exchanged behind a ladder": (
-        together(
-            edited(RESULT, put("statistics", "details", "ladder", LADDER)),
-            edited(RESULT, put("provenance", "keys", "corpus", "ff" * 32)),
-        ),
-        "corpus of the question is another one",
-    ),
-    "a learning rate behind a ladder": (
-        together(
-            edited(RESULT, put("statistics", "details", "ladder", LADDER)),
-            edited(RESULT, put("question", "settings", "distillation", "lambda_", 0.1)),
-        ),
-        "settings.distillation.lambda_ is 0.7 in the one and 0.1",
-    ),
     # The seal.
     "two sealed questions of one name": (reseal(two_of_one_name), "several questions under one name"),
     "other questions than the seal's hashes": (
@@ -204,10 +173,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "the audits in the archive are not those of the stateme",
     ),
     # The page.
-    "a script": (paged(lambda item: item + "<script>alert(1)</script>"), "holds '<script>.*: do not open it"),
-    "a policy that comes too late": (paged(lambda item: f"<body>{item}"), "does not begin as every page of a bundle"),
-    "no page": (lambda files: signed(without("page.html")(files)), "page.html is missing"),
-    "a second page": (lambda files: signed({**files, "index.html": b"x"}), "a bundle holds no index.html"),
+    "a page": (lambda files: signed({**files, "index.html": b"x"}), "a bundle holds no index.html"),
     # What never ends.
     "resamples without end": (with_identity(put("method", "num_resamples", 10**12)), "makes at most 2,000,000"),
     "a number beyond all": (
@@ -239,15 +205,6 @@ def test_names_that_fill_the_memory_are_refused(tmp_path):
     table["document"] = ["x" * 2_000] * len(table["document"])
     path = written(signed({**plain("prism"), SCORES: as_table(table)}), tmp_path / "bundle.zip")
     require_found(path, f"a name of more than {nonmember_verify.bundle.MOST_CHARACTERS:,} characters".replace(",", ""))
-
-
-def test_pages_that_would_act_are_refused_and_ours_are_not():
-    """What they do in a browser: test_evidence_page_in_a_browser.py."""
-    assert len(HOSTILE) > 60
-    assert page.POLICY == OURS
-    assert not page.problem_of(honest().encode())
-    for name, change in {**HOSTILE, **HARMLESS}.items():
-        assert bool(page.problem_of(made(change))) == (name in HOSTILE), name
 
 
 def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
@@ -27,13 +26,10 @@ import nonmember
 import nonmember_verify
 from nonmember.evidence.signing import Key
 from nonmember.methods.dose import dose as meter
-from nonmember.stats import bootstrap, crossed
-from nonmember.stats.correlation import rank_correlation
+from nonmember.stats import bootstrap
 from nonmember_verify import cli, commitments, envelope, resampling
-from nonmember_verify.bundle import Group
 from nonmember_verify.known import claim
-from nonmember_verify.methods import dose, t_tests
-from nonmember_verify.methods.clearance import TwoWay
+from nonmember_verify.methods import dose
 from nonmember_verify.methods.dose import Control, Curve, Reading
 from nonmember_verify.report import Line, agree, is_below
 
@@ -99,12 +95,6 @@ def test_a_p_that_is_alpha_is_not_below_it():
     assert is_below(0.05, np.nextafter(0.05, 0), 0.05)
 
 
-def test_t_from_exact_sums():
-    x, y = np.random.default_rng(0).normal(size=(2, 30))
-    assert t_tests.exact_t((x - y).tolist())[0] == pytest.approx(scipy.stats.ttest_rel(x, y).statistic, rel=1e-12)
-    assert t_tests.exact_t([0.1, 0.1, 0.1]) is None
-
-
 @pytest.mark.parametrize("metric", ["spearman", "kendall"])
 def test_the_bootstrap_is_the_audits_to_the_last_digit(metric):
     rng = np.random.default_rng(3)
@@ -126,16 +116,6 @@ def test_the_bootstrap_is_the_audits_to_the_last_digit(metric):
     assert resampling.interval_of(found[0] - found[1], 0.05) == pytest.approx(
         (expected.ci_low, expected.ci_high), abs=1e-15
     )
-
-
-def test_ranks_by_weights_are_ranks_of_the_drawn():
-    rng = np.random.default_rng(4)
-    x, y = np.round(rng.normal(size=(2, 25)), 1)
-    (found,) = resampling.weighted([x], y, np.random.default_rng(1), 20)
-    weights = np.random.default_rng(1).multinomial(25, np.full(25, 1 / 25), size=20)
-    for value, weight in zip(found, weights, strict=True):
-        rows = np.repeat(np.arange(25), weight)
-        assert value == pytest.approx(rank_correlation(x[rows], y[rows], "spearman"), abs=1e-12)
 
 
 def test_a_reading_has_the_audits_words():
@@ -166,33 +146,6 @@ def test_controls_that_make_no_curve_are_refused():
     item = np.array([0.1, 0.2])
     with pytest.raises(ValueError, match="too few controls"):
         Curve([Control(0.0, 0.0, item), Control(2.0, 0.0, item + 1)], None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seeds", [1, 2])
-@pytest.mark.parametrize(("number", "same"), [(24, ""), (6, ""), (24, "reference"), (24, "distilled")])
-def test_an_interval_of_clearance_is_the_audits(seeds, number, same):
-    """Here documents are left out one by one, there each counts so or so often. same: whose ranks are the target's."""
-    rng = np.random.default_rng(1)
-    target = rng.normal(size=number)
-    names = [f"distilled-{index}" for index in range(seeds)]
-    values = {name: target + 2 * rng.normal(size=number) for name in ("reference", *names)}
-    values |= {name: 3 * target for name in values if same and name.startswith(same)}
-    group = Group("suspect", [str(item) for item in range(number)], np.arange(number), {**values, "target": target})
-    found = TwoWay.of(group, "reference", "target", names, "spearman").interval(0.05)
-    audits = crossed.two_way(
-        values["reference"],
-        target,
-        [values[name] for name in names],
-        range(number),
-        metric="spearman",
-        num_resamples=1,
-        alpha=0.05,
-        rng=rng,
-    )
-    assert agree([audits.ci_low, audits.ci_high], list(found), tolerance=1e-6)
-    assert (found == (None, None)) == bool(same), "a correlation of 1 has no tail"
-    assert (found == (-2.0, 2.0)) == (number == 6), "six documents exclude nothing"
 
 
 def test_commitments_hide_and_bind():
@@ -269,7 +222,6 @@ def test_what_is_no_key_of_ours_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--issuer", "https://example.org"], "--issuer says who knows the --identity"),
         (["--documents", "documents.jsonl"], "Line 2 of documents.jsonl must be a JSON object with id and text"),
         (["--secret", "documents.jsonl"], "documents.jsonl does not hold the secret of commitments"),
         (["--signer", "documents.jsonl"], "must be a public Ed25519 key"),

@@ -24,13 +24,11 @@ from nonmember.evidence import canaries as planting
 from nonmember.methods import CanaryTest, Roles, ScoredDocuments
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
-from nonmember.scores import Codec, Lira, Loss, Neighbourhood, Recall
+from nonmember.scores import Lira, Loss, Recall
 from nonmember_verify.canaries import chosen, commitment_of, read_private
 from nonmember_verify.methods.canary import OF_TEXTS_TOGETHER
 
-METHOD = CanaryTest(
-    score=Loss(), compare="ranks", num_permutations=199, commitment="ab" * 32, alpha=0.05, max_tokens=64
-)
+METHOD = CanaryTest(score=Loss(), commitment="ab" * 32, alpha=0.05, max_tokens=64)
 KEY = bytes(range(32))
 WORDS = [f"{first}{second}{third}" for first in "bdfgk" for second in "aeiou" for third in "lmnrst"]
 TEXTS = [" ".join(np.random.default_rng(seed).permutation(WORDS)[:40]) for seed in range(12)]
@@ -73,8 +71,6 @@ def test_evidence_and_its_warning():
     assert (found.verdict, found.p_value) == ("evidence_of_membership", pytest.approx(1e-3))
     assert np.isnan(found.details.shift)
     assert "data.commitment=HASH" in outcome(replace(METHOD, commitment=None), published, private).warnings[0]
-    differences = outcome(replace(METHOD, compare="differences", num_permutations=1000), published, private)
-    assert differences.p_value == pytest.approx(1e-3)
 
 
 def test_what_is_no_canary_is_refused():
@@ -86,9 +82,7 @@ def test_what_is_no_canary_is_refused():
     assert {name: item.corpus for name, item in groups.items()} == {"suspect": tiny.SUSPECT, "private": tiny.GENERAL}
     with pytest.raises(ValueError, match="one published variant of each canary"):
         METHOD.check({"suspect": DOCUMENTS, "private": DOCUMENTS})
-    with pytest.raises(ValueError, match="compare must be one of"):
-        replace(METHOD, compare="signs")
-    together = (Codec(), Lira(), Neighbourhood(2), Recall(1))
+    together = (Lira(), Recall(1))
     assert [type(score).__name__ for score in together] == sorted(OF_TEXTS_TOGETHER)
     for score in together:
         with pytest.raises(ValueError, match="would not be exchangeable"):
@@ -254,12 +248,12 @@ def test_paraphrases_by_command(nonmember, make_model, tmp_path):
     assert published[6:] == texts[6:]
     assert all(text in row["paraphrases"] for text, row in zip(published, rows, strict=False))
     private = ["data=canaries", "data.path=planted/canaries.private.json"]
-    asked = ["audit", "method=canary", "method.compare=differences", *private, f"target.path={make_model()}"]
+    asked = ["audit", "method=canary", *private, f"target.path={make_model()}"]
     said = nonmember(*asked, "logger=none")
     assert said.status == 0, said.err
     result = json.loads(only(Path("outputs"), "audits/*/*/result.json").read_text())
     assert result["statistics"]["details"]["num_variants"] == [2] * 6
-    assert (result["statistics"]["p_value"] * 2**6).is_integer(), "all flips of six signs"
+    assert (result["statistics"]["p_value"] * 2**6).is_integer(), "sums of six ranks of two"
 
 
 @pytest.mark.slow
@@ -308,8 +302,8 @@ def test_the_study_runs_by_its_smallest_design(tmp_path):
 def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
     documents = write_rows(tmp_path / "own.jsonl", [{"id": "a", "text": "moss fern reed pine lark wren"}])
     words = ["canary", "make", f"documents={documents}", "out=planted", "canaries=2", "variants=3", "kind=sampled"]
-    assert "model.path=FOLDER_OR_HUB_NAME" in nonmember(*words).err
-    said = nonmember(*words, f"model.path={make_model()}", "length=24", "temperature=9")
+    assert "target.path=FOLDER_OR_HUB_NAME" in nonmember(*words).err
+    said = nonmember(*words, f"target.path={make_model()}", "length=24", "temperature=9")
     assert said.status == 0, said.err
     private = read_private(Path("planted/canaries.private.json"))
     assert [len(item.variants) for item in private.canaries] == [3, 3]
@@ -333,12 +327,12 @@ def test_what_cannot_be_is_said(nonmember, words, sentence):
 
 
 def test_the_plan(nonmember):
-    said = nonmember("plan", "pilot=canary", "pilot.copies=[1,4]", "pilot.shifts=[0,1.5]", "pilot.variants=[20]")
+    said = nonmember("plan", "copies=[1,4]", "shifts=[0,1.5]", "variants=[20]")
     assert said.status == 0, said.err
     plan = json.loads(Path(said.last_line).read_text())
     powers = {(item["copies"], item["canaries"]): item["power"] for item in plan["designs"]}
     assert powers[1, 1] == 0.0  # the least p of one canary of 20 is .05
     assert powers[1, 200] == pytest.approx(0.05, abs=2e-3)
-    for pilot in ("pilot.copies=[1,2] pilot.shifts=[0.5]", "pilot.copies=[1,1] pilot.shifts=[0.3,1]"):
-        assert nonmember("plan", "pilot=canary", *pilot.split()).status == 1
+    for given in ("copies=[1,2] shifts=[0.5]", "copies=[1,1] shifts=[0.3,1]"):
+        assert nonmember("plan", *given.split()).status == 1
     assert max(power for (copies, _), power in powers.items() if copies == 4) >= 0.9

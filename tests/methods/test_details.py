@@ -43,7 +43,7 @@ def names_of(declared: Any) -> Iterator[tuple[str, Any]]:
     if not is_dataclass(declared):
         yield from hints.items()
         return
-    for item in fields(declared):
+    for item in (item for item in fields(declared) if item.repr):
         if "inlined" in item.metadata:
             for kind in (kind for kind in get_args(hints[item.name]) or [hints[item.name]] if kind is not NoneType):
                 yield from names_of(kind)

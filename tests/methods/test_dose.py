@@ -11,7 +11,7 @@ import pytest
 
 import tiny
 from nonmember.audits.keys import settings_of_method
-from nonmember.audits.preparation import require_planted
+from nonmember.audits.preconditions import require_planted
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Mixture, NearDuplicates

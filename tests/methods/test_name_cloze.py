@@ -15,13 +15,12 @@ import tiny
 from made_up_methods import CLOZE as METHOD
 from nonmember.corpora.names import BlankWord
 from nonmember.endpoints import Request
-from nonmember.endpoints.models import MaskedModel
 from nonmember.methods import Roles
-from nonmember.methods.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, fill_in, word_of
+from nonmember.methods.name_cloze import CLOZE, ClozeProbe, fill_in, word_of
 from nonmember.models import Pretrained
 from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 
-PROBE = ClozeProbe(with_title=False, tagger=None, max_new_tokens=16)
+PROBE = ClozeProbe(with_title=False, max_new_tokens=16)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9, heldout=tiny.GENERAL)
 PASSAGE = "When Mr. Hartwell came in, Hartwell's dog was asleep, and nobody had seen HARTWELL before."
 
@@ -77,12 +76,6 @@ def test_a_name_that_the_title_gives_away_is_left_out():
 
 def test_a_text_without_a_word_is_left_out():
     assert PROBE.ask(corpus_of(["and so on"]), {}).reasons == {"d0": "no word to leave blank"}
-
-
-def test_the_masked_model_gets_the_blanked_text_alone():
-    request = asked(probe=BlankProbe(False, None, 16))
-    assert request.plain.startswith("When Mr. [MASK] came in")
-    assert request.expected == "Hartwell"
 
 
 # What is read --------------------------------------------------------------------------------------------------------
@@ -260,23 +253,6 @@ def test_the_most_frequent_name_is_the_blind_control():
     assert outcome.verdict == "inconclusive"
 
 
-def test_a_control_that_finds_a_difference_is_told():
-    """Who fills blanks knows the names of the suspect group too."""
-    masked = BlankProbe(False, None, 16)
-    groups = [
-        played(
-            BOOKS[15], {CLOZE: (PROBE, player_of([rate] * 15, seed)), MASKED: (masked, player_of([rate] * 15, seed))}
-        )
-        for seed, rate in enumerate((0.6, 0.2))
-    ]
-    outcome = outcome_of(*groups, masked_model=MaskedModel("a/masked/model"))
-    assert outcome.details.to_json()["controls"][MASKED]["welch_t"] == pytest.approx(
-        outcome.details.to_json()["welch_t"]
-    )
-    (warning,) = outcome.warnings
-    assert warning.startswith("The suspect group's words are easier for who has not read it: the masked language model")
-
-
 @pytest.mark.slow  # worlds by the hundred
 def test_five_in_a_hundred_worlds_without_a_difference_are_rejected():
     """At 5% two-sided, half of it in the direction that counts. Books differ, and their passages with them."""
@@ -292,17 +268,6 @@ def test_five_in_a_hundred_worlds_without_a_difference_are_rejected():
 
 
 # What is measured ----------------------------------------------------------------------------------------------------
-
-
-def test_both_groups_are_asked_the_same_way():
-    groups = replace(METHOD, masked_model=MaskedModel("a/masked/model")).groups(ROLES)
-    assert list(groups) == ["suspect", "heldout"]
-    for group in groups.values():
-        assert [(item.role, item.probe.name) for item in group.measured.values()] == [
-            ("target", "name_cloze"),
-            ("masked", "fill_mask"),
-        ]
-    assert list(METHOD.groups(replace(ROLES, heldout=None))) == ["suspect"]
 
 
 def test_titles_that_are_not_there_are_one_sentence():

@@ -19,7 +19,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
-from nonmember.corpora import Jsonl, Select
+from nonmember.corpora import Documents, Select
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.pacost import IS_IT_CORRECT, REPHRASE
@@ -30,6 +30,7 @@ from nonmember.observations.passes import tokens as tokens_module
 from nonmember.observations.passes import writing
 from nonmember.results.result import AuditResult
 from nonmember.scores import AnswerProbability, ScoreInputs
+from tiny import jsonl
 
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
 
@@ -171,9 +172,9 @@ def audit(tmp_path) -> Audit:
     return Audit(target, tiny.scratch(3), documents, method, seed=5, corpus_label="suspect texts")
 
 
-def write_jsonl(path: Path, texts: list[str]) -> Jsonl:
+def write_jsonl(path: Path, texts: list[str]) -> Documents:
     path.write_text("".join(json.dumps({"id": f"d{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
-    return Jsonl(str(path), id_field="id", text_field="text")
+    return jsonl(str(path), id_field="id", text_field="text")
 
 
 def run(audit: Audit, folder: Path, name: str = "one", store: str = "store", **compute) -> AuditResult:
@@ -289,14 +290,7 @@ def test_documents_of_a_subset_are_rephrased_as_in_the_whole(audit, tmp_path):
     shop = tiny.builder(tmp_path / "store")
     some = Select(audit.suspect, num_documents=11, salt="some")
     writes = functools.partial(
-        Written,
-        model=audit.method.rephraser,
-        prompt=REPHRASE,
-        temperature=0.1,
-        max_new_tokens=5,
-        max_tokens=30,
-        seed=1,
-        may_be_cut=True,
+        Written, model=audit.method.rephraser, prompt=REPHRASE, temperature=0.1, max_new_tokens=5, max_tokens=30, seed=1
     )
     whole = {document.doc_id: document.text for document in shop.get(writes(audit.suspect)).documents}
     part = {document.doc_id: document.text for document in shop.get(writes(some)).documents}

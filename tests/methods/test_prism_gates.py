@@ -13,14 +13,11 @@ from scipy import stats
 import made_up_methods
 import tiny
 from made_up_methods import PRISM_GATES
-from nonmember.audits.keys import audit_keys
-from nonmember.audits.preparing import UNMEASURED, PreparedAudit, prepare
+from nonmember.audits.distilled import UNMEASURED, PreparedAudit, prepare
 from nonmember.audits.question import Audit
-from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.gates import above, below
-from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
 from nonmember.results.result import AuditResult
@@ -145,48 +142,6 @@ def test_the_default_difference_in_differences_compares_tokens_and_names_what_do
         ask(replace(AUDIT, method=method, heldout=tiny.texts(*tiny.random_texts(40, seed=12)), **models))
 
 
-# The ladder -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_ladder_takes_the_largest_rate_that_holds(ask, store, tmp_path):
-    audit = replace(AUDIT, method=at(1e-5, ladder=Ladder([1e-2, 3.0])))
-    result = ask(audit)
-    ladder = result.statistics.details["ladder"]
-    assert ladder["chosen"] == 1e-2
-    assert [(rung["learning_rate"], rung["passed"]) for rung in ladder["tried"]] == [(3.0, False), (1e-2, True)]
-    straight = ask(AUDIT)
-    assert (result.statistics.value, result.provenance.keys["distilled"]) == (
-        straight.statistics.value,
-        straight.provenance.keys["distilled"],
-    )
-    assert result.provenance.keys["audit"] != straight.provenance.keys["audit"]
-    again = ask(audit)
-    assert (again.statistics.details, again.provenance.made["models_trained"]) == (result.statistics.details, 0)
-    assert finished(tmp_path / "run", audit_keys(audit, tiny.builder(store))["audit"]) is not None
-
-
-@pytest.mark.slow
-def test_a_ladder_without_a_rate_that_holds_is_invalid(ask):
-    result = ask(replace(AUDIT, method=at(1e-2, ladder=Ladder([1e-4]))))
-    assert (result.verdict.decision, result.statistics.details["ladder"]["chosen"]) == ("invalid", None)
-    assert (
-        "No learning rate of the ladder passes the gates on general text; at the smallest, 0.0001"
-        in result.verdict.warnings[0]
-    )
-
-
-@pytest.mark.parametrize("rates", [[], [0.0], [1e-3, 1e-3], [True]])
-def test_rates_that_are_none_are_refused(rates):
-    with pytest.raises(ValueError, match=r"ladder\.rates must be .* above 0"):
-        Ladder(rates)
-
-
-def test_a_ladder_needs_gates():
-    with pytest.raises(ValueError, match="ladder=none"):
-        replace(PRISM, gates=None, ladder=Ladder([1e-3]))
-
-
 # Numbers alone ----------------------------------------------------------------------------------------------
 
 
@@ -294,8 +249,8 @@ def test_a_test_that_could_not_have_cleared_says_why(on_third, agreement, power,
     assert [told["rho_reference_target"], told["rho_distilled_target"]] == pytest.approx(expected)
     assert (told["kl_fall"], told["kl_fall_third"]) == pytest.approx((0.1, 0.1))
     assert outcome.verdict == ("evidence_of_non_membership" if agreement < 1 else "inconclusive")
-    reasons = [text for text in outcome.warnings if text.startswith(Prism.passed_on)]
-    assert [says in text and "dose" in text for text in reasons] == [True] * bool(says)
+    warned = [says in text and "dose" in text for text in outcome.warnings if text.startswith("No power")]
+    assert warned == [True] * bool(says)
     without = replace(PRISM, gates=replace(GATES, min_third_delta=None, min_third_agreement=None))
     assert "power" not in judged(given, without).details.to_json()
 
@@ -344,7 +299,6 @@ def test_what_the_target_knows_is_said_of_a_set_that_is_not_cleared_anyway():
         documents(rho=20, **{"loss/target": 0.15}), replace(PRISM, gates=replace(GATES, max_target_gain=0.1))
     )
     assert (outcome.verdict, outcome.p_value > 0.05) == ("inconclusive", True)
-    assert outcome.warnings[0].startswith(Prism.passed_on[-1])
     assert "difference_in_differences" in outcome.warnings[0]
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import scipy
 import torch
-from sklearn.metrics import roc_auc_score
 from torchmetrics import MetricCollection
 
 from nonmember import scores
-from nonmember.metrics import KernelDivergence, MembershipAUROC, MinK, MinKPlusPlus, Perplexity, RankAgreement
+from nonmember.metrics import MinK, MinKPlusPlus, Perplexity
 
 BATCHES, ROWS, VOCAB = 6, 4, 11
 
@@ -61,48 +60,11 @@ def of_logits(quantity):
     return lambda batches: scored(batches, quantity)
 
 
-def pairs(kind):
-    generator = torch.Generator().manual_seed(5)
-    for _ in range(BATCHES):
-        first = torch.randn(ROWS, generator=generator).mul(2).round()  # with ties
-        if kind == "labels":
-            yield first, torch.tensor([1, 0, 1, 0])
-        elif kind == "embeddings":
-            points = torch.randn(ROWS, 7, generator=generator)
-            yield points, points + 0.3 * torch.randn(ROWS, 7, generator=generator)
-        else:
-            yield first, first + torch.randn(ROWS, generator=generator).round()
-
-
-def both(batches):
-    first, second = zip(*batches, strict=True)
-    return torch.cat(first).double().numpy(), torch.cat(second).double().numpy()
-
-
-def divergence(batches):
-    """All pairs at once, by the logarithm."""
-    kernels = []
-    for points in both(batches):
-        unit = points / np.linalg.norm(points, axis=1, keepdims=True)
-        distances = scipy.spatial.distance.cdist(unit, unit)
-        kernels.append(np.exp(-(distances**2) / np.median(distances[np.triu_indices(len(unit), 1)])))
-    before, after = kernels
-    return -np.abs(before * np.log(before / after)).sum() / np.sqrt(before.sum())
-
-
 GRID = {
     "perplexity": (functools.partial(Perplexity, reduction="none"), logits_batches, of_logits(perplexity)),
     "min_k": (functools.partial(MinK, 0.4, reduction="none"), logits_batches, of_logits(min_k)),
     "min_k++": (functools.partial(MinKPlusPlus, 0.4, reduction="none"), logits_batches, of_logits(min_k_plus_plus)),
     "mean": (functools.partial(MinK, 0.4), logits_batches, lambda batches: scored(batches, min_k).mean()),
-    "spearman": (RankAgreement, lambda: pairs("scores"), lambda b: scipy.stats.spearmanr(*both(b)).statistic),
-    "kendall": (
-        functools.partial(RankAgreement, "kendall"),
-        lambda: pairs("scores"),
-        lambda b: scipy.stats.kendalltau(*both(b)).statistic,
-    ),
-    "divergence": (KernelDivergence, lambda: pairs("embeddings"), divergence),
-    "auroc": (MembershipAUROC, lambda: pairs("labels"), lambda b: roc_auc_score(*both(b)[::-1])),
 }
 each_metric = pytest.mark.parametrize(("make", "batches", "reference"), GRID.values(), ids=GRID)
 
@@ -178,22 +140,13 @@ def test_a_document_of_one_token_has_no_score_and_counts_in_no_mean():
     [
         (lambda: MinK(2.0), r"must be .*\[0.001, 1\]"),
         (lambda: MinK(0.2, reduction="sum"), "reduction must be one of mean, none"),
-        (lambda: RankAgreement("pearson"), "spearman, kendall"),
-        (lambda: KernelDivergence(gamma=1.0), "gamma is for bandwidth=fixed"),
         (lambda: MinK(0.2)(torch.zeros(2, 3, 5), torch.zeros(2, 4).long()), "not shifted"),
         (lambda: MinK(0.2)(torch.full((1, 3, 5), torch.nan), torch.zeros(1, 3).long()), "no distribution"),
-        (lambda: RankAgreement()(torch.zeros(3), torch.zeros(4)), "same documents"),
-        (lambda: MembershipAUROC()(torch.zeros(3), torch.ones(3)), "non-member"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(call, words):
     with pytest.raises(ValueError, match=words):
         call()
-
-
-def test_a_divergence_without_a_score_says_why():
-    with pytest.warns(UserWarning, match="2 documents are too few"):
-        assert KernelDivergence()(torch.eye(2), torch.eye(2)).isnan()
 
 
 def work(rank, folder):

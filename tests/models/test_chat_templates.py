@@ -15,7 +15,6 @@ from nonmember.models.conversations import ChatTemplate, Refusal, Rendered, plai
 from nonmember.models.encoding import encode_corpus, scored_tokens
 from nonmember.models.reading import conversations_read
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.documents import observe_gradients
 from nonmember.observations.passes.tokens import observe
 from nonmember.records import Corpus, Document, TokenTable
 from nonmember.training.batches import StepLoader, packed_masks, packed_sequences
@@ -166,21 +165,6 @@ def test_only_tokens_of_the_assistant_have_rows(loaded: Any, tmp_path: Path) -> 
     table = TokenTable.load(tmp_path / "part-0.parquet", TALKS.doc_ids)
     for index, expected in enumerate(by_hand(loaded).values()):
         np.testing.assert_allclose(table.log_prob[table.rows(index)], expected, atol=1e-5)
-
-
-def test_gradients_are_of_what_the_assistant_says(loaded: Any, tmp_path: Path) -> None:
-    document = TALKS.documents[1]
-    ids = loaded.tokenizer(document.text)["input_ids"]
-    scored = masks(loaded)
-    observe_gradients(loaded.model, {"t1": ids}, Reading(tmp_path, tiny.compute().trainer, 1), scored=scored)
-    log_probs = loaded.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
-    at = [index for index in range(1, len(ids)) if scored["t1"][index]]
-    loss = -torch.stack([log_probs[index - 1, ids[index]] for index in at]).mean()
-    gradients = torch.autograd.grad(loss, list(loaded.model.parameters()), allow_unused=True)
-    expected = np.mean([float(item.norm(2)) for item in gradients if item is not None])
-    import pyarrow.parquet as pq
-
-    assert pq.read_table(tmp_path / "part-0.parquet")["l2"][0].as_py() == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_conversation_cut_before_the_answer_has_no_row_and_no_text(loaded: Any, tmp_path: Path) -> None:

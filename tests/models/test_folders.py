@@ -13,7 +13,7 @@ import pytest
 
 import tiny
 from nonmember.models import Pretrained
-from nonmember.models.folders import QUANTIZERS, check_folder
+from nonmember.models.folders import check_folder
 from nonmember.models.loading import LoadedModel, load_pretrained, save, train_tokenizer
 
 INDEX = "model.safetensors.index.json"
@@ -175,18 +175,6 @@ def test_a_sound_folder_and_a_name_of_the_hub_pass(folder):
     check_folder(str(folder))
 
 
-def test_an_adapter_needs_no_configuration_of_a_model(folder):
-    (folder / "config.json").unlink()
-    write(folder / "adapter_config.json", "{}")
-    with pytest.raises(ValueError, match="It holds whole weights and an adapter"):
-        check_folder(str(folder))
-    (folder / "model.safetensors").rename(folder / "weights")
-    with pytest.raises(ValueError, match=r"There is no adapter_model\.safetensors"):
-        check_folder(str(folder))
-    (folder / "weights").rename(folder / "adapter_model.safetensors")
-    check_folder(str(folder))
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [("config.json", '{"model_type": "gpt_neox", "hidden_act": 7}'), ("tokenizer.json", "{}"), ("tokenizer.json", "[")],
@@ -196,10 +184,3 @@ def test_whatever_else_is_wrong_is_one_sentence_too(folder, name, content):
     with pytest.raises(ValueError, match=r"could be loaded from .*a-model: .*Expected") as caught:
         load_pretrained(Pretrained(str(folder)))
     assert "\n" not in str(caught.value)
-
-
-def test_the_methods_of_quantisation_are_those_of_transformers_whose_code_is_no_kernel_of_the_hub():
-    from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
-
-    theirs = {name.removesuffix("_4bit").removesuffix("_8bit") for name in AUTO_QUANTIZER_MAPPING} - {"gguf"}
-    assert theirs - {"eetq", "metal", "nvfp4"} == QUANTIZERS.keys()

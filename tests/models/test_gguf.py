@@ -133,7 +133,7 @@ def test_it_is_converted_once_and_known_by_content(llama, builder, tmp_path):
     assert len(list(builder.store.root.glob("dequantized/*/model.safetensors"))) == 1
 
 
-@pytest.mark.parametrize(("num_blocks", "sentence"), [(1, r"not 9 tensors \(blk\.1\."), (3, "lacks 9 tensors")])
+@pytest.mark.parametrize(("num_blocks", "sentence"), [(1, "scores would be those"), (3, "lacks 9 tensors")])
 def test_other_blocks_than_it_speaks_of_are_refused(llama, builder, tmp_path, num_blocks, sentence):
     file = write_gguf(llama[0], tmp_path / "model.gguf", num_blocks)
     with pytest.raises(ValueError, match=sentence):
@@ -151,7 +151,7 @@ def test_from_the_command_line(llama, nonmember, texts, tmp_path):
     folder, file = llama
     documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     paths = []
-    for model in (f"model.path={folder}", f"model.path={file}"):
+    for model in (f"target.path={folder}", f"target.path={file}"):
         said = nonmember("score", model, f"data.path={documents}")
         assert said.status == 0, said.err
         paths.append(said.out.splitlines()[-1])
@@ -164,7 +164,7 @@ def test_from_the_command_line(llama, nonmember, texts, tmp_path):
 
 def test_what_is_no_such_file(nonmember, tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"not one")
-    said = nonmember("score", "model.path=model.gguf", "data.path=.")
+    said = nonmember("score", "target.path=model.gguf", "data.path=.")
     assert said.status == 1
     assert "must begin with the mark GGUF" in said.err
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
-import sys
 
 import pytest
 
@@ -95,7 +93,7 @@ PARTS = (
 SILENT = (
     "{% for turn in messages %}{% if turn.role != 'system' %}[{{ turn.role }}]{{ turn.content }}{% endif %}{% endfor %}"
 )
-DATED = "{{ strftime_now('%d %b %Y') }}{{ ['a', 'b', 'c', 'd'] | random }}" + WITH_SYSTEM
+DATED = "{{ strftime_now('%d %b %Y') }}" + WITH_SYSTEM
 
 
 @pytest.mark.parametrize(
@@ -120,12 +118,10 @@ def test_a_prompt_holds_all_that_is_asked(tokenizer, template, expected):
     assert tokenizer.decode(ids) == expected
 
 
-def test_dates_and_draws_are_the_same_each_time(tokenizer):
-    state = random.getstate()
+def test_a_prompt_is_the_same_each_day(tokenizer):
     prompts = {tuple(prompt_ids(with_template(tokenizer, DATED), SAY, ["moss"])[0]) for _ in range(9)}
     assert len(prompts) == 1
     assert tokenizer.decode(prompts.pop()).startswith("26 Jul 2024")
-    assert random.getstate() == state
 
 
 def test_an_ordinary_template_is_rendered_as_transformers_does(tokenizer):
@@ -135,15 +131,10 @@ def test_an_ordinary_template_is_rendered_as_transformers_does(tokenizer):
     assert templates.rendered(chat, turns, add_generation_prompt=True) == expected
 
 
-LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "sentence"),
     [
-        (LOOPS, "it did not end within 200,000 steps"),
-        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
         ("{% for turn in messages %}", "Unexpected end of template"),
         ("{{ messages.nothing.here }}", "has no attribute 'nothing'"),
         ("{{ range(10 ** 9) }}", "Range too big"),
@@ -151,26 +142,10 @@ LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% en
         ("{{ raise_exception('not with me') }}", "not with me"),
         ("{{ 1 / 0 }}", "division by zero"),
         ("Hello.", "leaves out a part of what is asked"),
-        ("{{ 'a' * 10 ** 10 }}", "makes more than it may"),
-        ("{{ 9 ** 9 ** 9 }}", "large power"),
-        ("{{ 'a'.ljust(10 ** 10) }}", "makes more than it may"),
-        ("{{ '{:>9999999999}'.format(1) }}", "makes more than it may"),
-        ("{{ '%9999999999d' % 1 }}", "makes more than it may"),
-        ("{{ '%*d' | format(10 ** 10, 1) }}", "makes more than it may"),
-        ("{{ ('b' * 99999).replace('b', 'c' * 99999) }}", "makes more than it may"),
-        ("{{ ['b' * 99999] * 99999 }}", "makes more than it may"),
-        ("{{ [1] | tojson(indent=10 ** 10) }}", "makes more than it may"),
-        ("{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}", "on the way"),
-        ("{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}", "it m"),
-        ("{% set n = namespace(x=9) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}{% endfor %}", "more digits"),
     ],
 )
-def test_a_hostile_template_ends_in_one_sentence(tokenizer, monkeypatch, template, sentence):
-    monkeypatch.setattr(templates, "MOST_LINES", 200_000)
-    monkeypatch.setattr(templates, "MOST_HANDLED", 1_000_000)
-    before = sys.gettrace()
+def test_a_template_that_fails_ends_in_one_sentence(tokenizer, template, sentence):
     with pytest.raises(ValueError, match=r"^The chat template of .* cannot be used: .*remove it to ask") as caught:
         prompt_ids(with_template(tokenizer, template), SAY, ["moss"])
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert sys.gettrace() is before

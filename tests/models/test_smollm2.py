@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def ours(folder) -> Any:
     return nm.score(
-        TEXTS, k=K, scores=["one_pass", "lowercase"], overrides=["model=smollm2"], outputs=str(folder)
+        TEXTS, k=K, scores=["one_pass", "lowercase"], overrides=["model@target=smollm2"], outputs=str(folder)
     ).set_index("doc_id", drop=False)
 
 
@@ -93,7 +93,7 @@ def test_every_score_is_that_of_plain_code(ours, loaded):
 
 @pytest.mark.slow
 def test_bfloat16_orders_texts_alike(ours, folder):
-    rough = nm.score(TEXTS, overrides=["model=smollm2", "model.dtype=bfloat16"], outputs=str(folder))
+    rough = nm.score(TEXTS, overrides=["model@target=smollm2", "target.dtype=bfloat16"], outputs=str(folder))
     for name in ("log_likelihood", "min_k_plus_plus"):
         assert spearmanr(rough[name], ours[name]).statistic > 0.9
         assert not np.array_equal(rough[name], ours[name])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,6 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from transformers import GPTNeoXTokenizerFast, PreTrainedTokenizerFast
 
 import tiny
-from nonmember.models import tokenizing
 from nonmember.models.encoding import encode, encode_corpus
 from nonmember.models.hub import load_tokenizer, pretrained_identity
 from nonmember.models.kinds.in_memory import InMemory, content_of
@@ -21,7 +19,7 @@ from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import prompt_ids
 from nonmember.models.reading import texts_read
-from nonmember.models.tokenizing import UnreadableText, ids_of, prepare, read_around, reading_version
+from nonmember.models.tokenizing import ids_of, prepare, read_around, reading_version
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.training import Trained
 from nonmember.training.batches import packed_sequences
@@ -83,22 +81,6 @@ def test_dropout_is_switched_off_and_said(tokenizer, caplog):
     prepare(tokenizer)
     assert all(ids == whole for ids in ids_of(tokenizer, [TEXT] * 20))
     assert "draws its tokens at random (dropout = 0.5)" in caplog.text
-
-
-def test_other_draws_are_refused(tokenizer):
-    class Drawing(type(tokenizer)):
-        times = 0
-
-        def __call__(self, *args, **options):
-            made = super().__call__(*args, **options)
-            Drawing.times += 1
-            return made | {
-                "input_ids": [ids[Drawing.times % 2 + index % 2 :] for index, ids in enumerate(made["input_ids"])]
-            }
-
-    tokenizer.__class__ = Drawing
-    with pytest.raises(ValueError, match="gives the same text different ids each time"):
-        prepare(tokenizer)
 
 
 # tokens.bos ----------------------------------------------------------------------------------------------------------
@@ -183,25 +165,6 @@ def test_texts_that_were_read_otherwise_before_are_observed_again(tokenizer, tmp
 
 
 @pytest.mark.parametrize(
-    ("part", "made", "sentence"),
-    [
-        ("normalizer", normalizers.Sequence([normalizers.Replace("a", "a" * 10)] * 30), FAR),
-        ("normalizer", normalizers.Replace(Regex("[aeiou]"), "x" * 100), FAR),
-        ("normalizer", normalizers.Sequence([normalizers.Prepend("xx")] * 200), FAR),
-        ("normalizer", normalizers.Sequence([normalizers.Replace("1", "2"), normalizers.Replace("2", "y" * 99)]), FAR),
-        ("normalizer", normalizers.Replace("q", "z" * 20_000), "more than 10,000 characters"),
-        ("pre_tokenizer", pre_tokenizers.Sequence([pre_tokenizers.ByteLevel()] * 30), FAR),
-        ("post_processor", processors.TemplateProcessing(single="$A $A", special_tokens=[]), "each text once"),
-    ],
-)
-def test_a_tokenizer_that_multiplies_texts_is_refused(tokenizer, part, made, sentence, tmp_path):
-    setattr(tokenizer.backend_tokenizer, part, made)
-    tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=f"^(No tokenizer could be loaded from|The tokenizer of) .*{sentence}"):
-        load_tokenizer(Pretrained(str(tmp_path)))
-
-
-@pytest.mark.parametrize(
     "made",
     [
         normalizers.Sequence([normalizers.NFKC(), normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
@@ -223,31 +186,6 @@ def test_a_regular_expression_without_end_names_the_document(tokenizer):
         ValueError, match=r"cannot read document 'catastrophe': .*retry-limit.*\. Leave the document out"
     ):
         encode_corpus(LoadedModel(None, tokenizer), corpus, None)
-
-
-def test_what_cannot_be_read_is_named(tokenizer, monkeypatch):
-    monkeypatch.setattr(tokenizing, "FEW_IDS", 64)
-    with pytest.raises(UnreadableText, match="cannot read text 2 of those given: it holds half a character"):
-        ids_of(tokenizer, ["moss", "\ud800"])
-    grown = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
-    grown.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-    grown.normalizer = normalizers.Replace("m", "x" * 999)
-    with pytest.raises(UnreadableText, match="of its 4 bytes it makes 1,002 tokens"):
-        ids_of(PreTrainedTokenizerFast(tokenizer_object=grown), ["moss"])
-
-
-def test_a_call_that_does_not_end_is_given_up(tokenizer, monkeypatch):
-    released = threading.Event()
-    monkeypatch.setattr(tokenizing, "PATIENCE", 0.01)
-
-    def endless(texts, **options):
-        released.wait()
-
-    try:
-        with pytest.raises(UnreadableText, match="cannot read text 2 of those given: it did not end within"):
-            ids_of(endless, ["moss", "moss fern"])
-    finally:
-        released.set()
 
 
 def test_an_interruption_is_no_failure_of_a_text():

@@ -79,11 +79,8 @@ def of_report(name):
     return report
 
 
-paper, real_model_paper, margins_paper = map(of_report, ("prism", "smollm", "published_margins"))
-fsd_paper, kds_paper, order_paper, red_team_paper = map(of_report, ("fsd", "kds", "order", "red_team"))
-calibration_paper, dose_paper, dose_beyond_paper = map(of_report, ("calibration", "dose", "dose_beyond"))
-arena_paper, dated_paper, clearance_paper = map(of_report, ("arena", "dated", "clearance"))
-mc_pdd_paper, decop_paper = map(of_report, ("mc_pdd", "decop"))
+paper, fsd_paper, kds_paper, order_paper = map(of_report, ("prism", "fsd", "kds", "order"))
+dose_paper, arena_paper, mc_pdd_paper, decop_paper = map(of_report, ("dose", "arena", "mc_pdd", "decop"))
 
 
 @pytest.fixture

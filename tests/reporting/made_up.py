@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nonmember.results.result import AuditResult, upgraded
+from flat_results import upgraded
+from nonmember.results.result import AuditResult
 
 DOMAINS = ("scipy", "sympy", "torch")
 MEMBER, UNTOUCHED = "target+12xA", "target"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
 from made_up_dose import rival
-from reading import block, built, cell, runs_of, text
-
-from nonmember.reports.render.page import page
+from reading import block, built, cell, text
 
 ASCENDING = np.arange(20.0)
 NAMES = [f"library{index:02}-a" for index in range(20)]
@@ -140,26 +137,6 @@ def test_one_test_of_several_scores_is_a_contestant_for_each(arena_paper):
     asked, said = block(made["methods"], "methods"), block(made["verdicts"], "verdicts")
     assert {name: text(asked, name, "reads of the model") for name in named} == named
     assert [counted(said, f"{name}: read", "2x") for name in named] == ["20 of 20", "0 of 20"]
-
-
-def test_rows_can_be_chosen_by_what_one_has(arena_paper):
-    """The page's form: levels of access in rising order, a box for each thing beside the model, and the table whole."""
-    document = arena_paper.build(runs_of(*levels(0, ASCENDING, ASCENDING), *levels(2, ASCENDING, ASCENDING)))
-    shown = page(document, [], {})
-    form = shown[shown.index('<form class="choose"') : shown.index("</form>")]
-    access = re.findall(r"<option>(.*?)</option>", form)[:6]
-    assert access == [
-        "no model",
-        "text",
-        "top log-probabilities",
-        "log-probabilities",
-        "full log-probabilities",
-        "weights",
-    ]
-    boxes = re.findall(r'<input type="checkbox" value="(.*?)" checked>', form)
-    assert {"held-out text", "unread reference", "order of the file"} <= set(boxes)
-    assert "nothing" not in boxes
-    assert shown.split("</form>")[1].lstrip().startswith('<div class="scroll"')
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_an_invalid_audit_supports_no_claim_and_still_counts_as_a_test():
 
 
 def test_a_small_p_without_the_verdict_claims_nothing():
-    """Clearance can have p below alpha and Delta below a stricter margin."""
+    """A gate may have failed."""
     (family,) = families([audited(0.001, "a", verdict="inconclusive"), audited(0.001, "b")])
     assert family.each == family.screened == ["b"]
     assert not family.all_together
@@ -63,7 +63,7 @@ def test_a_family_is_one_target_method_and_reference_with_several_sets():
         audited(0.01, "a"),
         audited(0.01, "b"),
         audited(0.01, "a", "other"),
-        audited(0.01, "b", method="clearance"),
+        audited(0.01, "b", method="dose"),
         audited(0.01, "a", method="paired_t", verdict="score_only"),
         audited(0.01, "b", method="paired_t", verdict="score_only"),
         audited(0.01, "a", reference="small"),
@@ -80,13 +80,7 @@ def test_a_family_is_one_target_method_and_reference_with_several_sets():
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [
-        ("decop", {}),
-        ("mc_pdd", {"reference": "member"}),
-        ("name_cloze", {}),
-        ("prefix_completion", {}),
-        ("pacost_qa", {}),
-    ],
+    [("decop", {}), ("mc_pdd", {"reference": "member"}), ("name_cloze", {}), ("prefix_completion", {})],
 )
 def test_every_method_with_a_claim_makes_families_and_a_score_alone_does_not(method, settings):
     def of(verdict):
@@ -102,10 +96,8 @@ def test_an_undefined_p_is_no_evidence():
     assert family.sets["b"].p == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "together", "told"), [("clearance", False, True), ("prism", False, False), ("prism", True, True)]
-)
-def test_the_closing_table_tells_it_of_clearance_and_otherwise_where_asked(capsys, method, together, told):
+@pytest.mark.parametrize(("method", "together", "told"), [("prism", False, False), ("prism", True, True)])
+def test_the_closing_table_tells_it_where_asked(capsys, method, together, told):
     show([audited(p, name, method=method) for name, p in PS.items()], together=together)
     said = capsys.readouterr().out
     assert ("several sets together" in said) == told
@@ -113,7 +105,7 @@ def test_the_closing_table_tells_it_of_clearance_and_otherwise_where_asked(capsy
 
 
 def test_one_set_is_no_family(capsys):
-    show([audited(0.01, "a", method="clearance")])
+    show([audited(0.01, "a")], together=True)
     assert "together" not in capsys.readouterr().out
 
 

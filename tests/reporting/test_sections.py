@@ -9,7 +9,6 @@ import made_up
 import pytest
 from reading import runs_of
 
-from nonmember.reports.core.explorer import axis_of, row_of, statistics_of
 from nonmember.reports.core.grid import PUBLISHED, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.numbers import STATISTIC, counted, detail, field, number
 from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
@@ -104,30 +103,3 @@ def test_numbers_of_a_result_by_name():
     assert field("num_tokens")(result) == 7
     for path in (("auc", "kind"), ("auc", "sure"), ("auc", "none", "deeper"), ("auc",)):
         assert detail(*path)(result) is None, path
-
-
-# ------------------------------------------------------------------------------------------ the explorer
-
-
-@pytest.mark.parametrize(
-    ("methods", "told"),
-    [
-        (
-            ("prism", "blind", "rank_shift", "rank_agreement", "llm_di"),
-            "Delta for prism, rho for rank_agreement and rank_shift, AUC for blind",
-        ),
-        (("fsd",), "AUC for fsd"),
-        (("fsd", "blind"), "AUC for blind and fsd"),
-        (("llm_di", METHOD), ""),
-    ],
-)
-def test_the_explorer_says_what_its_intervals_are_of(methods, told):
-    assert statistics_of(runs_of(*(made_up.result(method=method) for method in methods))) == told
-
-
-def test_an_auc_has_its_interval_and_an_unknown_statistic_none():
-    fsd, other = runs_of(made_up.result(method="fsd", statistic=0.8, ci_low=0.7, ci_high=0.9), novel(statistic=7.0))
-    axis = axis_of([fsd, other])
-    assert (axis.low, axis.high) == (0, 1), "the unknown one does not stretch it"
-    assert "<circle" in row_of(fsd, axis).interval
-    assert "<circle" not in row_of(other, axis).interval

@@ -4,7 +4,6 @@ others."""
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 
@@ -50,7 +49,7 @@ def score(nonmember, make_model, shards):
         settings = ("parts.mib=1",) if data == "streamed" else ()
         return nonmember(
             "score",
-            f"model.path={make_model(0)}",
+            f"target.path={make_model(0)}",
             f"data={data}",
             f"data.path={shards}",
             "data.id_field=name",
@@ -75,7 +74,7 @@ def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, 
         f"reference.path={make_model(1)}",
         f"general.path={general}",
         f"prefix.path={general}",
-        "scores=[one_pass,lowercase,grad_norm]",
+        "scores=[one_pass,lowercase]",
     )
     held, streamed = score(*more, data="documents"), score(*more, "outputs=elsewhere")
     assert (held.status, streamed.status, streamed.err) == (0, 0, "")
@@ -159,17 +158,15 @@ def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, t
     write_rows(shards / "3.jsonl.gz", [{"name": "e0", "text": "lark wren"}, row, row])
     refused = score()
     folder = only(tmp_path, "outputs/scores/*")
-    listed = pq.read_table(folder / "duplicate_ids.parquet").to_pylist()
     assert refused.status == 1
     assert f"2 of {NUMBER + 3} documents have one that an earlier document has" in refused.err
-    assert [(item["doc_id"], item["place"]) for item in listed] == [("d5", NUMBER + 1), ("d5", NUMBER + 2)]
+    assert f"the first of them the {NUMBER + 2}th" in refused.err
     first = score("parts.duplicate_ids=first")
     assert first.status == 0, first.err
     assert f"{NUMBER + 3} read, {NUMBER + 1} kept, 2 dropped (duplicate_id 2)" in first.out
     ids = nm.load_scores(folder).to_table(columns=["doc_id"])["doc_id"].to_pylist()
     assert ids.count("d5") == 1
     assert ids[-1] == "e0"
-    assert json.loads((folder / "manifest.json").read_text())["duplicates"]["number"] == 2
 
 
 @pytest.mark.slow
@@ -190,19 +187,13 @@ def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
     assert [path.name for path in sorted(folder.glob("scores/*"))] == ["part-00000.parquet", "part-00001.parquet"]
 
 
-def test_words_of_the_whole_corpus_cannot_be_drawn(score):
-    said = score("scores=[neighbourhood]")
-    assert said.status == 1
-    assert "neighbourhood replaces words by words drawn from all documents" in said.err
-
-
 @pytest.mark.slow
-def test_workers_load_the_models_again_and_make_the_same_scores(score, clusters, tmp_path):
+def test_workers_load_the_models_again_and_make_the_same_scores(score, tmp_path):
     """A scorer that is sent to them takes no model along."""
+    pytest.importorskip("ray", reason="ray is not installed (pip install 'nonmember[ray]')")
     few = write_rows(tmp_path / "few.jsonl", [{"name": text, "text": text} for text in random_texts(12, seed=5)])
     said = [score(f"data.path={few}", *more) for more in (["outputs=here"], ["outputs=there", "engine=ray"])]
     assert [item.status for item in said] == [0, 0], said[1].err
-    assert len(clusters.began) == clusters.ended == 1
     here, there = (only(tmp_path / name, "scores/*") for name in ("here", "there"))
     assert hashes(here) == hashes(there)
     assert len(hashes(here)) == 2
@@ -228,4 +219,4 @@ def test_without_ray_it_says_how_to_install_it(score, monkeypatch):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     said = score("engine=ray")
     assert said.status == 1
-    assert "engine=ray needs the package ray, which is not installed. Install it with `pip install" in said.err
+    assert "pip install 'nonmember[ray]'" in said.err

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from nonmember.stats import kernels as module
-from nonmember.stats.kernels import kernel_divergence, median_distance, squared_distances
+from nonmember.stats.kernels import kernel_divergence, squared_distances
 
 
 def points(number, width, *, seed=0):
@@ -35,11 +33,10 @@ def printed_formula(before_ND, after_ND, gamma=None, gamma_after=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block_rows", [1, 7, 64, 1024])
 @pytest.mark.parametrize(("number", "width"), [(3, 2), (4, 3), (64, 5), (65, 40)])
-def test_it_is_the_printed_formula(number, width, block_rows):
+def test_it_is_the_printed_formula(number, width):
     before_ND, after_ND = pair(number, width)
-    found = kernel_divergence(before_ND, after_ND, bandwidth="per_kernel_median", block_rows=block_rows)
+    found = kernel_divergence(before_ND, after_ND, bandwidth="per_kernel_median")
     assert found.score == pytest.approx(printed_formula(before_ND, after_ND), abs=1e-10)
     assert found.score < 0
     assert found.problem == ""
@@ -111,56 +108,13 @@ def test_a_small_movement_is_not_lost_in_rounding():
     assert kernel_divergence(*both, bandwidth="per_kernel_median").score == pytest.approx(exact, rel=1e-6)
 
 
-# The median -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kept", [2**23, 40, 1])
-@pytest.mark.parametrize("number", [3, 4, 5, 30, 120])
-@pytest.mark.parametrize("kind", ["apart", "in heaps", "two heaps"])
-def test_the_median_is_numpys(monkeypatch, kept, number, kind):
-    """Also where there is no room to keep what is around it, and where many distances are the same."""
-    monkeypatch.setattr(module, "NUM_KEPT", kept)
-    points_ND = points(number, 3)
-    if kind != "apart":
-        points_ND = points(7 if kind == "in heaps" else 2, 3)[np.arange(number) % (7 if kind == "in heaps" else 2)]
-    expected = np.median(pdist(points_ND))
-    assert median_distance(points_ND, block_rows=16) == pytest.approx(expected, abs=1e-7 if kind != "apart" else 1e-12)
-
-
-def test_a_bad_guess_costs_passes_and_nothing_else(monkeypatch):
-    monkeypatch.setattr(module, "NUM_KEPT", 100)
-    points_ND, expected = points(60, 4), np.median(pdist(points(60, 4)))
-    for guess in ((0.0, 1e-9), (7.0, 8.0), (expected**2, expected**2)):
-        monkeypatch.setattr(module, "_about_the_middle", lambda _, guess=guess: guess)
-        assert median_distance(points_ND, block_rows=16) == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_guess_is_good_enough_for_one_pass(monkeypatch):
-    monkeypatch.setattr(module, "NUM_KEPT", 2**13)  # of 80,000 pairs
-    passes = []
-    monkeypatch.setattr(module, "squared_distances", lambda *given: passes.append(1) or squared_distances(*given))
-    points_ND = points(401, 16)
-    assert median_distance(points_ND, block_rows=64) == pytest.approx(np.median(pdist(points_ND)), abs=1e-12)
-    assert len(passes) == 1
-
-
 def test_distances_are_each_once_and_never_below_zero():
     points_ND = np.repeat(points(5, 3), 4, axis=0).astype(np.float32)
-    found = np.concatenate([block.copy() for block in squared_distances(points_ND, 6)])
+    found = squared_distances(points_ND)
     assert len(found) == 20 * 19 // 2
     assert found.min() >= 0
     expected = pdist(points_ND.astype(np.float64), "sqeuclidean")
     np.testing.assert_allclose(np.sort(found), np.sort(expected), rtol=0, atol=1e-14)
-
-
-def test_memory_grows_with_the_block_and_not_with_all_pairs():
-    before_ND, after_ND = pair(3000, 8)
-    tracemalloc.start()
-    kernel_divergence(before_ND, after_ND, bandwidth="fixed", gamma=1.0, block_rows=100)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 3000 * 3000 * 8 / 20
 
 
 # What there is no score of ----------------------------------------------------------------------------------

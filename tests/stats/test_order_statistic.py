@@ -22,7 +22,7 @@ def test_is_the_one_sample_t_test_of_the_differences(shift):
     assert test.statistic == pytest.approx(expected.statistic, rel=1e-9)
     assert test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     assert test.mean_difference == pytest.approx((canonical - mean_shuffled).mean())
-    assert (test.num_shards, test.warning) == (12, "")
+    assert (test.num_pairs, test.warning) == (12, "")
 
 
 @pytest.mark.parametrize(("shards", "inflation"), [(4, 1.1547), (50, 1.0102)])

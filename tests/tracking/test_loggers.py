@@ -74,8 +74,8 @@ def test_a_logger_of_lightning_has_the_numbers_and_knows_the_run_again(tmp_path)
     assert not of_lightning(tmp_path / "elsewhere").has(info(folder))
 
 
-def test_loggers_of_the_group_stand_beside_each_other_and_old_words_are_understood():
-    with composed("audit", ["logger=[csv,wandb]", "logger.mode=disabled", "world=micro"]) as (config, _):
+def test_loggers_of_the_group_stand_beside_each_other():
+    with composed("audit", ["logger=[csv,wandb]", "logger.wandb.mode=disabled", "world=micro"]) as (config, _):
         loggers = logging_of(config).loggers
     assert [type(item).__name__ for item in loggers.values()] == ["CsvLogging", "WandbLogging"]
     assert loggers["wandb"].mode == "disabled"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import socket
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +20,7 @@ from nonmember.models import Pretrained
 from nonmember.records.curves import read_curves
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
-from nonmember.tracking.trackers import (
-    CsvLogging,
-    NoLogging,
-    RunInfo,
-    Tracker,
-    WandbLogging,
-    name_in_words,
-    noted_run_id,
-    run_id_of,
-)
+from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, run_id_of
 from nonmember.training import Trained
 from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 
@@ -266,38 +255,17 @@ def test_curves_go_on_where_training_does(tmp_path):
     assert read_curves(tmp_path / "curves.csv") == [("loss", step, float(step)) for step in range(7)]
 
 
-@pytest.mark.slow
-def test_ids_that_cannot_be_worked_out_are_noted(tmp_path, no_home, monkeypatch):
-    """Of failed audits, which leave no key, and of those a W&B sweep gave."""
-    logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
+def test_a_run_that_failed_is_logged_again(tmp_path):
     folder = tmp_path / "run"
-    folder.mkdir()
-    with pytest.raises(RuntimeError), logging.start(info(folder, run_id="of-the-failed")) as tracker:
-        tell_a_little_and_fail(tracker, RuntimeError())
-    assert (noted_run_id(folder, None), noted_run_id(folder, "of-the-failed")) == ("of-the-failed", "of-the-failed")
-    with logging.start(info(folder, run_id="told-later", live=False)):
+    told = info(folder, run_id="an-id")
+    with pytest.raises(RuntimeError), CsvLogging().start(told):
+        raise RuntimeError
+    assert not CsvLogging().has(told)
+    with CsvLogging().start(told):
         pass
-    assert noted_run_id(folder, None) == "of-the-failed", "only live runs are noted"
-    with logging.start(info(folder, run_id="of-the-next")):
-        pass
-    assert noted_run_id(folder, None) is None
-    tracker = logging.start(info(folder, run_id="ours"))
-    monkeypatch.setattr(tracker, "_run", Stub(id="theirs"))
-    tracker.finish(failed=False)
-    assert noted_run_id(folder, "ours") == "theirs"
-    assert noted_run_id(folder, "another") is noted_run_id(folder, None) is None
-    (folder / "wandb.json").write_text("{")
-    assert noted_run_id(folder, None) is None
-
-
-class Stub:
-    """As much of a W&B run as ending it takes."""
-
-    def __init__(self, id: str):
-        self.id, self.summary = id, {}
-
-    def finish(self, exit_code: int) -> None:
-        assert exit_code == 0
+    assert CsvLogging().has(told)
+    (folder / "logged.json").write_text("{")
+    assert not CsvLogging().has(told)
 
 
 @pytest.mark.slow
@@ -306,39 +274,3 @@ def test_wandb_sends_texts_where_asked_for(tmp_path, no_home):
     with logging.start(info(tmp_path)) as tracker:
         assert tracker.log_text
     assert not any(item.start(info(tmp_path / "run")).log_text for item in (CsvLogging(), NoLogging()))
-
-
-@pytest.mark.parametrize("key", [True, False])
-def test_wandb_online_without_a_network_says_so_at_once(tmp_path, no_home, monkeypatch, key):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        if key:
-            monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
-        started = time.monotonic()
-        with pytest.raises(ValueError, match="cannot be reached at 127.0.0.1" if key else "needs a key for 127.0.0.1"):
-            WandbLogging("a-project", "online", str(tmp_path)).start(info(tmp_path))
-    assert time.monotonic() - started < 30
-
-
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        (
-            "data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4",
-            "scipy-a · lambda .3 · K .4",
-        ),
-        ("model@target=micro_target,score@method.score=loss,seed=2", "micro_target · loss · seed 2"),
-        ("data.num_documents=null,method.scores=_a,b_", "num documents null · scores _a,b_"),
-        ("prism-docs-SmolLM2-1a2b3c4d", "prism-docs-SmolLM2-1a2b3c4d"),
-        ("default", "default"),
-    ],
-)
-def test_a_run_is_named_by_what_differs(folder, name):
-    assert name_in_words(folder, {"method": {"score": None}}) == name
-
-
-def test_a_run_of_ones_own_models_is_named_by_what_is_swept():
-    config = {"method": {"distillation": {"lambda_": 0.3, "tau": 2.0}, "score": {"k": 0.4}}}
-    assert name_in_words("prism-docs-1a2b", config) == "prism-docs-1a2b · lambda .3 · tau 2 · K .4"
-    assert name_in_words("seed=2", config) == "seed 2"

@@ -7,25 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 import tiny
-from marks import slow
 from nonmember.corpora import Cleaning, Component, Hub, Mixture, Streamed
-from nonmember.models.tokenizing import encode_beginnings
-from nonmember.records import streams
+from nonmember.models.encoding import encode_corpus
+from nonmember.records import Stream, streams
 from nonmember.training import Trained
-from nonmember.training.counts import token_stream
+from nonmember.training.batches import ended, packed_sequences
 from nonmember.training.recipes import Pretraining
-from nonmember.training.streaming import StreamLoader
+from nonmember.training.tokens import Packed, TokenIds, documents_of
 
-LENGTH, BUFFER, BATCH, SEED = 24, 7, 5, 3
+LENGTH, BATCH, SEED = 24, 5, 3
 TEXTS = [f"{index} {text}" for index, text in enumerate(tiny.random_texts(60, seed=5, words=30))]
 PLANTED = tiny.texts(*(f"planted {text}" for text in tiny.random_texts(9, seed=6)), name="planted")
 AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)
@@ -47,95 +43,46 @@ def corpus(folder: Path) -> Mixture:
     return Mixture((Component(Streamed(source, cleaning=AS_IS), 1), Component(PLANTED, 2)))
 
 
-def loader(folder: Path, *, epochs: int = 1, micro_batch_size: int = 2, num_workers: int = 0, rank=(0, 1)):
-    builder = tiny.builder(folder / "store", num_workers=num_workers)
-    loaded = BASE.weights(builder)
-    stream = token_stream(builder, BASE, loaded, builder.get(corpus(folder / "files")))
-    assert stream.chunks._stream.num_chunks > 20
-    assert len(stream.chunks._stream.parts[0][0].shards) > 2
-    return loaded.tokenizer, StreamLoader(
-        stream,
-        length=LENGTH,
-        buffer=BUFFER,
-        batch_size=BATCH,
-        epochs=epochs,
-        seed=SEED,
-        micro_batch_size=micro_batch_size,
-        padding_id=0,
-        num_workers=num_workers,
-    ).share(*rank)
+def in_memory(folder: Path) -> Mixture:
+    source = Hub(str(folder), None, "train", "", "text", None, data_files="lines.jsonl")
+    return Mixture((Component(source, 1), Component(PLANTED, 2)))
 
 
-def rows(batches) -> list[tuple[int, ...]]:
-    return [tuple(row[:length].tolist()) for batch in batches for row, length in zip(*pair(batch), strict=True)]
-
-
-def pair(batch):
-    return batch["input_ids"], batch["lengths"]
-
-
-def reference(folder: Path, epoch: int) -> list[tuple[int, ...]]:
-    """By hand: all in memory, chunks in drawn order, cut, shuffled a buffer at a time."""
+def ids_of(folder: Path, spec: Mixture) -> list[list[int]]:
     builder = tiny.builder(folder / "store")
-    tokenizer, stream = BASE.load_tokenizer(builder), builder.get(corpus(folder / "files"))
-    tokens: list[int] = []
-    for chunk in np.random.default_rng([SEED, 2, epoch]).permutation(stream.num_chunks):
-        for ids in encode_beginnings(tokenizer, [item.text for item in stream.chunk(chunk)], None):
-            tokens += [*ids, tokenizer.eos_token_id]
-    cut = [tuple(tokens[start : start + LENGTH]) for start in range(0, len(tokens) - LENGTH + 1, LENGTH)]
-    shuffled = []
-    for start in range(0, len(cut), BUFFER):
-        part = cut[start : start + BUFFER]
-        shuffled += [part[place] for place in np.random.default_rng([SEED, 3, epoch, start]).permutation(len(part))]
-    return shuffled
+    loaded, found = BASE.weights(builder), builder.get(spec)
+    if isinstance(found, Stream):
+        return [list(ids) for ids in documents_of(builder, BASE, found)]
+    return [ended(ids, loaded.tokenizer.eos_token_id) for ids in encode_corpus(loaded, found, None)]
 
 
-@pytest.mark.slow
-def test_packing_and_shuffling_are_the_reference_in_every_epoch(tmp_path):
-    _, item = loader(tmp_path, epochs=2)
-    expected = [*reference(tmp_path, 0), *reference(tmp_path, 1)]
-    assert rows(item) == expected
-    assert len(item) == len(list(item))
-    assert item.num_steps == -(-len(expected) // BATCH)
-    assert item.reached()[-1] == len(expected) * LENGTH
-    assert sum(int(batch["step_tokens"]) for batch in item if batch["step_tokens"] == BATCH * (LENGTH - 1)) > 0
+def test_what_lies_in_files_is_what_would_be_in_memory(tmp_path):
+    spec = corpus(tmp_path / "files")
+    there = ids_of(tmp_path, spec)
+    assert there == ids_of(tmp_path, in_memory(tmp_path / "files"))
+    builder = tiny.builder(tmp_path / "store")
+    documents = documents_of(builder, BASE, builder.get(spec))
+    for length in (LENGTH, 7, 10_000):
+        packed = Packed(documents, length=length, seed=SEED)
+        expected = packed_sequences(there, length=length, end_of_text=0, seed=SEED)
+        assert [list(item) for item in packed] == expected
+        assert packed.lengths.tolist() == list(map(len, expected))
 
 
-def test_every_document_is_read_as_often_as_it_is_said_to_be(tmp_path):
-    """Without shuffling within buffers the sequences are the text again, but for what is dropped at its end."""
-    tokenizer, item = loader(tmp_path)
-    item._buffer = 1
-    tokens = [token for row in rows(item) for token in row]
-    found = Counter(tokenizer.decode(tokens).split(tokenizer.eos_token)[:-1])
-    expected = Counter(TEXTS) + Counter({document.text: 2 for document in PLANTED.documents})
-    assert not found - expected
-    assert sum((expected - found).values()) <= 2  # at most a sequence is dropped
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker processes")
-@pytest.mark.parametrize("num_workers", [slow(1), 2, slow(3)])
-def test_workers_change_nothing(tmp_path, num_workers):
-    assert rows(loader(tmp_path, num_workers=num_workers)[1]) == reference(tmp_path, 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("world_size", [2, 3])
-def test_processes_share_the_rows_of_every_step(tmp_path, world_size):
-    parts = [list(loader(tmp_path, micro_batch_size=4, rank=(rank, world_size))[1]) for rank in range(world_size)]
-    assert len({len(part) for part in parts}) == 1
-    together = Counter(row for part in parts for row in rows(part) if len(row) > 1)
-    assert together == Counter(reference(tmp_path, 0))
-
-
-@pytest.mark.slow
-def test_going_on_from_any_micro_batch_in_the_middle_of_a_shard(tmp_path):
-    _, item = loader(tmp_path, epochs=2)
-    batches = list(item)
-    for position in (0, 1, 2, 3, BUFFER, 11, len(batches) // 2 - 1, len(batches) // 2, len(batches) - 1):
-        item._num_workers = position == 11  # a place is the same with workers and without
-        item.load_state_dict({"position": position})
-        assert rows(item) == rows(batches[position:])
+def test_writing_goes_on_behind_the_last_chunk(tmp_path, monkeypatch):
+    spec = corpus(tmp_path / "files")
+    whole = ids_of(tmp_path, spec)
+    builder = tiny.builder(tmp_path / "other")
+    part = builder.get(spec).parts[0][0]
+    ticks = iter([False] * 3 + [True])
+    monkeypatch.setattr(
+        "nonmember.training.tokens.check", lambda: (_ for _ in ()).throw(OSError) if next(ticks) else None
+    )
+    with pytest.raises(OSError):
+        builder.entry(TokenIds(part, BASE))
+    monkeypatch.setattr("nonmember.training.tokens.check", lambda: None)
+    builder = tiny.builder(tmp_path / "other")
+    assert [list(ids) for ids in documents_of(builder, BASE, builder.get(spec))] == whole
 
 
 # ------------------------------------------------------------------------------------------ the trained model
@@ -143,7 +90,7 @@ def test_going_on_from_any_micro_batch_in_the_middle_of_a_shard(tmp_path):
 
 def model(folder: Path, base=BASE) -> Trained:
     # A large epsilon, so that rounding does not decide the sign of Adam's steps.
-    recipe = Pretraining(tiny.optimization(batch_size=BATCH, epsilon=1e-3), LENGTH, BUFFER)
+    recipe = Pretraining(tiny.optimization(batch_size=BATCH, epsilon=1e-3), LENGTH)
     return Trained(base, recipe, corpus(folder / "files"), seed=SEED, label="streamed")
 
 
@@ -219,45 +166,11 @@ def test_interrupted_and_started_again_it_has_the_very_weights(tmp_path, monkeyp
     assert facts[0]["num_tokens"] == facts[0]["num_sequences"] * (LENGTH - 1)
 
 
-READS_AND_IS_KILLED = """
-import multiprocessing, os, signal, time
-from types import SimpleNamespace
-from nonmember.training.streaming import EncodedChunks
-
-long = SimpleNamespace(num_chunks=64, chunk=lambda number: [SimpleNamespace(text="word")])
-tokens = 100_000  # of each chunk: far more than a pipe holds
-tokenizer = lambda texts, **_: {"input_ids": [[1] * tokens for _ in texts]}
-chunks = EncodedChunks(long, tokenizer, 0).in_order(range(64), 2)
-assert len(next(chunks)) == tokens + 1
-print(*(child.pid for child in multiprocessing.active_children()), flush=True)
-time.sleep(1)  # the workers go on until they have no more room
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def runs(pid: int) -> bool:
-    """Neither gone nor only waiting to be reaped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.slow
-def test_workers_of_a_killed_training_end(tmp_path):
-    """One that waited for room in a pipe would wait for ever: nobody reads it any more."""
-    with (tmp_path / "workers").open("w") as told:  # a pipe would stay open as long as they live
-        done = subprocess.run([sys.executable, "-c", READS_AND_IS_KILLED], stdout=told, check=False, timeout=120)
-    assert done.returncode == -signal.SIGKILL
-    workers = [int(word) for word in (tmp_path / "workers").read_text().split()]
-    assert len(workers) == 2
-    until = time.monotonic() + 30  # they look for their parent every five seconds
-    while any(map(runs, workers)) and time.monotonic() < until:
-        time.sleep(0.1)
-    left = [pid for pid in workers if runs(pid)]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
+def test_a_stream_is_trained_on_as_the_same_text_in_memory(tmp_path):
+    train(tmp_path, "streamed")
+    base = tiny.builder(tmp_path / "memory", micro_batch_size=2)
+    other = Trained(BASE, model(tmp_path).training, in_memory(tmp_path / "files"), seed=SEED, label="in memory")
+    tiny.assert_equal_weights(weights(tmp_path, "streamed"), tiny.weights(other.weights(base).model))
 
 
 def test_only_next_token_prediction_reads_a_stream(tmp_path):

@@ -207,8 +207,8 @@ PLANT = (
     "guaranteed error rate."
 )
 LOOK_UP = (
-    "A target whose training text is open (OLMo, Pythia) or at hand: look the texts up (nonmember lookup), which needs "
-    "no test. Conversations: data=chat in place of a plain file."
+    "A target whose training text is open (OLMo, Pythia): look the texts up (docs/lookup.md), which needs no test. "
+    "Conversations: data=chat in place of a plain file."
 )
 NAMED = 3  # additions that are listed
 LACKING = 2  # a method that lacks more is only named

@@ -141,8 +141,7 @@ CONTESTANTS = (
         methods.Dose,
         ("non_membership", "membership"),
         PLANTED.format("base", "BASE") + " method.controls.own_base=true",
-        "a target trained differently from its controls appears to have read the set more or less often than it did; "
-        "the share of the set that was read is also estimated by DUCI",
+        "a target trained differently from its controls appears to have read the set more or less often than it did",
         setting="own base",
         related=True,
     ),
@@ -156,27 +155,6 @@ CONTESTANTS = (
         setting="another base",
         related=True,
         otherwise=replace(methods.Dose.requirements, inputs=OTHER_BASE),
-    ),
-    Contestant(
-        "clearance",
-        "calibrated clearance, controls of the target's own base",
-        methods.Clearance,
-        ("non_membership",),
-        PLANTED.format("stand_in", "BASE") + " method.controls.deviation=0.015",
-        "it rules out eight readings or more, not fewer",
-        setting="own base",
-        excludes=8,
-    ),
-    Contestant(
-        "clearance",
-        "calibrated clearance, controls of another base",
-        methods.Clearance,
-        ("non_membership",),
-        PLANTED.format("stand_in", "STAND_IN"),
-        "it rules out eight readings or more, not fewer",
-        setting="another base",
-        excludes=8,
-        otherwise=replace(methods.Clearance.requirements, inputs=OTHER_BASE),
     ),
     Contestant(
         "prism",
@@ -313,15 +291,6 @@ CONTESTANTS = (
         (),
         f"{HELDOUT_FILE} data.unseen.path=FILE",
         "it ranks documents; its AUC can be computed only where membership is known",
-    ),
-    Contestant(
-        "codec",
-        "CoDeC",
-        methods.Codec,
-        (),
-        HELDOUT_FILE,
-        "texts that have little in common are not helped by one another either, so compare the share with that of the "
-        "held-out text",
     ),
     Contestant("kds", "KDS", methods.Kds, (), "", "a number for comparing sets of the same size"),
     Contestant(

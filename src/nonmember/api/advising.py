@@ -42,7 +42,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     >>> import nonmember as nm
     >>> advice = nm.advise(access="weights", documents=150, base=True)
     >>> [option.name for option in advice.concluding]
-    ['dose', 'prism', 'clearance', 'prism']
+    ['dose', 'prism', 'prism']
     """
     is_number = isinstance(documents, Integral)  # NumPy's too
     found: dict[str, Any] = {"documents": literal(documents)} if is_number else {}

@@ -11,11 +11,12 @@ from typing import Any
 from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides, at_work
 from nonmember.api.results import FinishedAudit
 from nonmember.audits.cell import run_cell
-from nonmember.audits.joined import run_joined
-from nonmember.config.given import IncompleteQuestion, given
-from nonmember.config.parts import is_auto, overrides_of_part, parts_of
+from nonmember.config.given import IncompleteQuestion
 from nonmember.config.runs import cell_of
+from nonmember.config.words import about_another_method
+from nonmember.methods import Auto
 from nonmember.runtime.files import alone_in
+from nonmember.sweeps.auto import Parts
 
 KEYWORDS = {"target": "target", "reference": "reference", **{key: name for name, key in OWN_PLACES.items()}}
 
@@ -41,7 +42,7 @@ def audit(
     the same configs. Ctrl-C ends a training after the current step; the same call goes on from there.
 
     Args:
-        method: A name of `nonmember list methods`, such as prism, clearance, llm_di, fsd, order.
+        method: A name of `nonmember list methods`, such as prism, dose, llm_di, fsd, order.
         documents: The suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a
             column of texts (found where there is no doubt; else `overrides=["data.text_field=body"]`); or a path. Ids
             are a column `id` or `doc_id`, or else the index of a DataFrame or Series; without ids texts are numbered
@@ -89,16 +90,13 @@ def audit(
                 raise ValueError(
                     f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))} to nm.audit."
                 ) from None
-            asked = given(config) if is_auto(config) else None
 
         def again(name: str, more: Sequence[str]) -> AbstractContextManager[tuple[Any, Path]]:
-            return replace(inputs, overrides=overrides_of_part(inputs.overrides, name, more)).composed("audit")
+            return replace(inputs, overrides=about_another_method(inputs.overrides, name, more)).composed("audit")
 
         with alone_in(folder):
-            if asked is not None:
-                result = run_joined(cell, parts_of(asked, folder, again, builder), builder)
-            else:
-                result = run_cell(cell, builder)
+            is_auto = isinstance(cell.audit.method, Auto)
+            result = Parts(cell, config, again, builder).run() if is_auto else run_cell(cell, builder)
             return FinishedAudit(result, folder)
 
 

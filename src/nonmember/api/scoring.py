@@ -85,8 +85,7 @@ def score(
         as_arrow: An Arrow table in place of a DataFrame.
         **settings: Top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
             scores=["log_likelihood", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase",
-            "neighbourhood", "grad_norm"] for all of one forward pass and what takes further ones; "rolling"
-            for those of lm-eval.
+            "wbc"] for all of one forward pass and what takes further ones.
 
     Returns:
         A row per text, in their order, with the columns doc_id; log_likelihood (mean log-probability, nats per token),

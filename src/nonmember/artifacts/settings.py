@@ -12,7 +12,6 @@ LATER_FIELDS: dict[str, Any] = {
     "attention": "auto",
     "bos": "auto",
     "max_counted_tokens": None,
-    "shuffle_buffer": 10_000,
     "request_settings": {},
     "extra_body": {},
     "extra_query": {},

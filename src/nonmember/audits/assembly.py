@@ -10,7 +10,6 @@ from nonmember.audits.keys import settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, rows_of_answers
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.audits.warnings import warnings_about
-from nonmember.lookup.base import NGRAM
 from nonmember.methods import TestOutcome
 from nonmember.models import ModelSpec, label_of
 from nonmember.models.exposure import Exposures, root_of
@@ -21,9 +20,7 @@ from nonmember.results.result import (
     AuditQuestion,
     AuditResult,
     Exclusions,
-    FoundDocuments,
     Health,
-    LookedUp,
     Provenance,
     Statistics,
     Verdict,
@@ -37,7 +34,6 @@ def result_of(
     builder: Builder,
     provenance: Provenance,
     cell: str,
-    found: LookedUp | None = None,
 ) -> AuditResult:
     health = Health(
         training=training_health(audit.models, builder),
@@ -60,19 +56,7 @@ def result_of(
             dropped=_dropped(audit, builder),
         ),
         provenance=provenance,
-        looked_up=found,
     )
-
-
-def look_up(audit: Audit, builder: Builder) -> LookedUp | None:
-    """All documents of the audit in the corpus that it names, if it names one."""
-    if audit.lookup is None:
-        return None
-    groups = {
-        name: FoundDocuments(**audit.lookup.overlaps(builder, builder.get(group.corpus)).summary())
-        for name, group in audit.groups.items()
-    }
-    return LookedUp(audit.lookup.readable, audit.lookup.key(), NGRAM, groups)
 
 
 def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -> AuditQuestion:

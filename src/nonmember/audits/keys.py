@@ -28,7 +28,6 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
         keys["corpus" if name == SUSPECT else name] = group.corpus.fingerprint(builder)
         keys |= {other: key_hash(corpus.key(builder)) for other, corpus in other_corpora(group).items()}
         keys |= {f"{name}/{other}": key_hash(item.key(builder)) for other, item in further_corpora(group).items()}
-    keys |= {name: item.fingerprint(builder) for name, item in audit.method.texts_beside(audit.roles).items()}
     if tokenizer := next((model for item in audit.measurements for model in item.counted_by()), None):
         keys["tokenizer"] = key_hash(tokenizer.key(builder))
     if general := next((corpus for item in audit.measurements if (corpus := item.general()) is not None), None):
@@ -42,14 +41,13 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
 
 def identity_of(audit: Audit, keys: Mapping[str, str]) -> dict[str, Any]:
     """What the key of an audit is the hash of. keys: of its parts."""
-    identity = {
+    return {
         "format": FORMAT,
         "parts": dict(keys),
         "method": settings_of_method(audit.method),
         "seed": audit.seed,
         "truth": audit.truth,
     }
-    return identity | ({} if audit.lookup is None else {"lookup": dict(audit.lookup.key())})
 
 
 def sources(audit: Audit, builder: Builder) -> dict[str, str]:

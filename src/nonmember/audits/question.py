@@ -9,7 +9,6 @@ from functools import cached_property
 from nonmember.checks import require_choice, require_kind, require_seed, require_text
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.specs import require_spec
-from nonmember.lookup import Lookup
 from nonmember.methods import DocumentGroup, Method, Roles
 from nonmember.models import ModelSpec
 from nonmember.observations import Measurement, Scored
@@ -45,8 +44,6 @@ class Audit:
     page_text: bool = False  # whether the page beside the result shows the first words of the documents
     # Further models that have not read the texts, which LiRA and RMIA compare with.
     out_models: tuple[ModelSpec, ...] = ()
-    # A corpus in which all documents are looked up, which the result tells beside its verdict.
-    lookup: Lookup | None = None
 
     def __post_init__(self) -> None:
         for role, model in (("target", self.target), ("reference", self.reference)):
@@ -60,8 +57,6 @@ class Audit:
         if self.truth is not None:
             require_choice(self.truth, ("member", "non_member"), "truth", hint="null stands for unknown.")
         require_seed(self.seed)
-        if self.lookup is not None and self.suspect.is_secret:
-            raise ValueError("Canaries are secret and are not looked up. Leave truth out; their p is exact without it.")
 
     @cached_property
     def roles(self) -> Roles:
@@ -82,7 +77,7 @@ class Audit:
     @cached_property
     def models(self) -> dict[str, ModelSpec]:
         """By role."""
-        return {item.role: item.model for item in self.measurements}
+        return {**self.method.asked_of(self.roles), **{item.role: item.model for item in self.measurements}}
 
     @property
     def labels(self) -> dict[str, str]:

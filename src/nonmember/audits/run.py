@@ -15,14 +15,13 @@ import numpy as np
 
 from nonmember.artifacts import Builder, Counters
 from nonmember.artifacts.store import key_hash
-from nonmember.audits.assembly import answer_rows, look_up, result_of, training_health
+from nonmember.audits.assembly import answer_rows, result_of, training_health
+from nonmember.audits.distilled import prepare
 from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
-from nonmember.audits.preparation import compare_weights, require_documents, require_one_layout, require_planted
-from nonmember.audits.preparing import prepare
+from nonmember.audits.preconditions import compare_weights, require_documents, require_one_layout, require_planted
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
-from nonmember.audits.warnings import with_precision_warning
 from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.models import Access, ModelSpec
 from nonmember.reports.audit_page.write import try_to_write_page
@@ -49,14 +48,12 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     require_documents(audit, builder)
     require_planted(audit, builder)
     keys = keys or audit_keys(audit, builder)
-    found = look_up(audit, builder)  # before anything is made: a service may not answer
     prepared = prepare(audit, builder)
     audit = prepared.audit
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     documents = {name: group.documents for name, group in measured.items()}
     with Stage(f"testing by {audit.method.name}"):
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
-        outcome = with_precision_warning(outcome, documents, audit, builder)
     outcome = prepared.judged(outcome, training_health(audit.models, builder))
     outcome = require_one_layout(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = compare_weights(outcome, audit, builder)
@@ -71,7 +68,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         sources=sources(audit, builder),
         tokens=tokens_read({**audit.models, **audit.compared_with()}, builder),
     )
-    result = result_of(audit, measured, outcome, builder, provenance, folder.name, found)
+    result = result_of(audit, measured, outcome, builder, provenance, folder.name)
     texts = None
     if not audit.suspect.is_secret:  # else neither the page nor a tracker gets them
         texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}

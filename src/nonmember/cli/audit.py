@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from nonmember.config.explain import explain
-from nonmember.config.jobs import LostJob
 from nonmember.config.roots import FOLDER_VARIABLE, given_for_cell, labels_of_subject, run_with_hydra
-from nonmember.runtime.interruption import check, interruption_of
+from nonmember.runtime.interruption import check
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.terminal import visible
 from nonmember.sweeps.running import builder_of, composed_again, shared
@@ -27,30 +26,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WORKER_KILLED = (
-    "A worker of the launcher was killed, most often because memory ran out. Start the same command again to continue, "
+WORKER_ENDED = (
+    "A worker of the launcher was ended, most often because memory ran out. Start the same command again to continue, "
     "with fewer workers (hydra.launcher.n_jobs) if memory is short."
 )
-WORKER_ENDED = "A worker of the launcher was ended by SIGTERM from outside. Start the same command again to continue."
 
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
-    from nonmember.results.result import Failure
+    from nonmember.results.result import AuditResult, Failure
     from nonmember.runtime.files import alone_in
-    from nonmember.sweeps.outcomes import Cells
-    from nonmember.sweeps.sweep import Sweep, plan_instead
+    from nonmember.sweeps.outcomes import Outcomes
 
-    cells = Cells.of_this_run()
-    sweep = Sweep(cells)
+    if any(item.lower().lstrip("+") == "dry_run=true" for item in sys.argv[1:]):
+        from nonmember.sweeps.dry_run import plan_only
+
+        plan_only(sys.argv[1:])
+        return
+    outcomes = Outcomes()
     shared.cache_clear()
-    plan_instead(sys.argv)
 
     def run(config: DictConfig, folder: Path) -> float | None:
         if config.dry_run:
             raise ValueError("dry_run must be given on the command line, spelled dry_run=true.")
-        cells.begun(folder)
-        if config.fail_fast and cells.has_failure():
+        if config.fail_fast and outcomes.has_failure():
             log.warning("Not run, because an earlier audit failed (fail_fast=true): %s", folder.name)
             return None
         with alone_in(folder):
@@ -59,37 +58,24 @@ def main() -> None:
                 found = objective_of(result, config)
             except Exception as error:
                 check()  # a library may have made an error of an interruption
-                cells.failed(record_failure(folder, error, config), folder)
+                outcomes.by_folder[folder] = record_failure(folder, error, config)
                 raise
-        cells.done(result, folder)
+        outcomes.by_folder[folder] = result
         return found
 
-    incomplete = False
     try:
-        run_with_hydra("audit", run, sweep)
-    except LostJob:
-        incomplete = True
-        raise
+        run_with_hydra("audit", run)
     except BrokenProcessPool as error:
         check()  # else it is not we who ended the workers
-        why = WORKER_ENDED if "SIGTERM" in str(error) else WORKER_KILLED
-        lost = [record_failure(folder, ValueError(why)) for folder in cells.unfinished()]
-        cells.outcomes += lost
-        names = ", ".join(failure.cell for failure in lost) or "none"
-        raise ValueError(f"{why} Audits that were under way: {names}.") from error
-    except BaseException as error:
-        incomplete = interruption_of(error) is not None
-        raise
+        raise ValueError(WORKER_ENDED) from error
     finally:
         # Why a single audit failed is told once, by the error itself.
-        done = cells.all() if process_rank() == 0 else []
-        if done and not (len(done) == 1 and isinstance(done[0], Failure)):
+        done = outcomes.all() if process_rank() == 0 else {}
+        if done and not (len(done) == 1 and any(isinstance(item, Failure) for item in done.values())):
             from nonmember.cli.table import show
 
-            show(done, made_before=sweep.made)
-            tell_where(cells.folders)
-        if incomplete and process_rank() == 0:
-            cells.say_what_is_left()
+            show(list(done.values()))
+            tell_where([folder for folder, item in done.items() if isinstance(item, AuditResult)])
 
 
 def objective_of(result: AuditResult, config: DictConfig) -> float | None:
@@ -115,10 +101,10 @@ def tell_where(folders: Sequence[Path]) -> None:
     for page in pages:
         if page is not None and page.is_file():
             sys.stdout.write(f"page: {visible(_from_here(page))}\n")
-    if offline := sum(map(is_kept_offline, folders)):
-        runs = "the run is" if offline == 1 else f"{offline} runs are"
-        where = visible(_from_here(Path(sweep) if sweep else folders[0]))
-        sys.stdout.write(f"W&B: {runs} kept offline, nothing was sent; to send: nonmember sync {where}\n")
+    if any(map(is_kept_offline, folders)):
+        sys.stdout.write(
+            "W&B: kept offline, nothing was sent; to send: wandb sync --sync-all, in the folder of its runs\n"
+        )
 
 
 def _from_here(path: Path) -> Path:
@@ -126,19 +112,18 @@ def _from_here(path: Path) -> Path:
 
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
-    """One audit: skipped where its result is there already. By method=auto one of each advised method, and the result
-    that joins them."""
+    """One audit: skipped where its result is there already. By method=auto those that it chooses, and its result."""
     from nonmember.config.runs import cell_of
 
-    audit = cell_of(config, folder)  # what is wrong with it is said before more is imported
-    from nonmember.audits import cell, joined
-    from nonmember.config import parts
-    from nonmember.config.given import given
+    asked = cell_of(config, folder)  # what is wrong with it is said before more is imported
+    from nonmember.audits import cell
+    from nonmember.methods import Auto
+    from nonmember.sweeps.auto import Parts
 
     builder = builder_of(config)
-    if parts.is_auto(config):
-        return joined.run_joined(audit, parts.parts_of(given(config), folder, composed_again(), builder), builder)
-    return cell.run_cell(audit, builder)
+    if isinstance(asked.audit.method, Auto):
+        return Parts(asked, config, composed_again(), builder).run()
+    return cell.run_cell(asked, builder)
 
 
 def record_failure(folder: Path, error: Exception, config: DictConfig | None = None) -> Failure:

@@ -14,8 +14,7 @@ from nonmember.artifacts import Memory
 from nonmember.artifacts.builder import NotHandedOver
 from nonmember.cli.seal import add_key, key_of
 from nonmember.corpora.sources.documents import InMemory, digest_of
-from nonmember.corpora.sources.formats import rows_of
-from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
+from nonmember.corpora.sources.rows import rows_of
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
 from nonmember.runtime.files import file_hash, files_below, json_object
@@ -42,14 +41,6 @@ EMBEDDINGS_REVEAL = "The bundle holds embeddings of the documents, from which te
 def main() -> None:
     """Print what the bundle holds and its hash."""
     given = _parser().parse_args()
-    if given.sigstore:  # before anything is written
-        require_library()
-        sys.stderr.write(f"{PUBLISHES}\n")
-    if given.crate:  # before anything is written
-        from nonmember.evidence.crate import library, require_room
-
-        library()
-        require_room(given.crate)
     folders = _folders(given.folder)
     from nonmember.evidence.bundle import write_bundle
     from nonmember.evidence.gathering import Included
@@ -68,16 +59,12 @@ def main() -> None:
     key.save()
     if given.secret is None:
         keep_secret(given.out, secret)
-    files = write_bundle(audits, choice, key, given.out.absolute(), signed_online if given.sigstore else None)
+    files = write_bundle(audits, choice, key, given.out.absolute())
     for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
         if reveals:
             sys.stderr.write(f"{sentence}\n")
     if given.documents:
         _write_documents(audits, given.documents)
-    if given.crate:
-        from nonmember.evidence.crate import write_crate
-
-        write_crate(files, (text for item in audits for _, text in item.texts), given.crate)
     sys.stdout.write(
         f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
         f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
@@ -115,13 +102,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
     parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
     parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
-    parser.add_argument("--crate", type=Path, help="also write an RO-Crate there (needs nonmember[crate])")
-    parser.add_argument(
-        "--sigstore",
-        action="store_true",
-        help="sign with Sigstore as well: asks its servers, who you are, and enters it in a public log "
-        "(needs nonmember[sigstore] and a network)",
-    )
     return parser
 
 
@@ -157,7 +137,6 @@ def _gathered(
 
     from nonmember.config import runs
     from nonmember.config.roots import register
-    from nonmember.config.untrusted import check_code
     from nonmember.config.words import literal
     from nonmember.evidence.gathering import KeptStore, gather
 
@@ -172,8 +151,8 @@ def _gathered(
             kept = json_object(path)
         except (ValueError, OSError) as error:
             raise ValueError(f"{path} cannot be read ({error}). Run the audit again.") from error
-        if not trust_remote_code:
-            check_code(kept, path, "If you trust it, add --trust-remote-code.")
+        if not trust_remote_code and _runs_code_of_a_model(kept):
+            raise ValueError(f"{path} would have a model's own code run. If you trust it, add --trust-remote-code.")
         config = OmegaConf.create({**literal(kept), "seal": None})
         assert OmegaConf.is_dict(config)
         builder = runs.builder_of(config, KeptStore((store or Path(config.store)).absolute()), memory)
@@ -186,6 +165,12 @@ def _gathered(
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"{folder} cannot be bundled: {reason_of(error)}. Run the audit again.") from error
     return audits
+
+
+def _runs_code_of_a_model(config: Any) -> bool:
+    inner = config.values() if isinstance(config, dict) else config if isinstance(config, list) else ()
+    own = isinstance(config, dict) and bool(config.get("trust_remote_code"))
+    return own or any(map(_runs_code_of_a_model, inner))
 
 
 def _write_documents(audits: Sequence[Gathered], path: Path) -> None:

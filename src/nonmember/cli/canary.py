@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HELP = """nonmember canary make: plants canaries in documents that are not yet published, for an exact test later.
 
   nonmember canary make documents=FILE_OR_FOLDER out=FOLDER
-  nonmember canary make documents=FILE out=FOLDER kind=sampled model.path=FOLDER_OR_HUB_NAME
+  nonmember canary make documents=FILE out=FOLDER kind=sampled target.path=FOLDER_OR_HUB_NAME
   nonmember canary make documents=FILE out=FOLDER kind=paraphrase paraphrases=FILE
 
 Of every canary many variants are made; a secret key chooses one, which is put into the documents. FOLDER has then
@@ -29,7 +29,7 @@ kind          random (words of the documents), sampled (continuations by a model
 canaries=10   independent canaries          variants=100   of each, one of which is published
 copies=1      documents that each goes into     length=12   words of a random canary, most tokens of a sampled one
 temperature=1.5   of sampling                  paraphrases=FILE   JSON Lines: id, and a list paraphrases
-Other settings are those of `nonmember score`, such as data.text_field=body, model=endpoint or trainer=gpu.
+Other settings are those of `nonmember score`, such as data.text_field=body, model@target=endpoint or trainer=gpu.
 How many canaries and copies are enough: nonmember plan pilot=canary
 """
 

@@ -21,8 +21,8 @@ the other side before the audit is run: nobody else certifies the date in it. Ke
 nobody can show which documents were meant."""
 
 SEVERAL = (
-    "A seal covers the question of one method, but method=auto runs several; which ones depends on the budget and on "
-    "what the blind baseline finds. Seal each that `nonmember advise` names, as in method=prism."
+    "A seal covers the question of one method, but method=auto runs several; which ones depends on what the blind "
+    "baseline finds. Seal each that `nonmember advise` names, as in method=prism."
 )
 
 
@@ -49,12 +49,12 @@ def main() -> None:
 
     def seal(config: DictConfig, folder: Path) -> None:
         from nonmember.audits.keys import audit_keys
-        from nonmember.config.parts import is_auto
         from nonmember.config.runs import builder_of, cell_of
+        from nonmember.methods import Auto
 
-        if is_auto(config):
-            raise ValueError(SEVERAL)
         cell, builder = cell_of(config, folder), builder_of(config)
+        if isinstance(cell.audit.method, Auto):
+            raise ValueError(SEVERAL)
         keys = audit_keys(cell.audit, builder)
         _require_unanswered(keys["audit"], folder.parents[1])
         cells.append(cell_of_seal(cell.audit, builder, keys, folder.name, secret))

@@ -1,16 +1,15 @@
-"""`nonmember store list|verify|remove|merge|move|export`: maintenance of the artifact store."""
+"""`nonmember store list|verify|remove`: maintenance of the artifact store."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from nonmember.artifacts import card, keeping
+from nonmember.artifacts import keeping
 from nonmember.artifacts.keeping import Kept
 from nonmember.checks import require_number
 from nonmember.runtime.files import files_below, json_object
@@ -22,10 +21,6 @@ RESULT = "result.json"
 DAY = 86400.0
 NAMED = 3  # results in a line
 KEEP_DAYS = 1.0
-ONLY_AN_ADAPTER = (
-    "This is an adapter, and its base is not in it. Write the base's folder into base_model_name_or_path of its "
-    "adapter_config.json; or, for a whole model, repeat the command that trained it with export=FOLDER merge=true."
-)
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -65,13 +60,6 @@ def _parser() -> argparse.ArgumentParser:
         "--keep-days", type=float, default=KEEP_DAYS, help="keep entries younger than this; their result may be pending"
     )
     item.add_argument("--unfinished", action="store_true", help="also remove resume points of killed trainings")
-    item = action("merge", merge, "copy the entries that only another store has into this one")
-    item.add_argument("other", type=Path, help="the other store, which stays as it is")
-    item = action("move", move, "move this store, or merge it into another one")
-    item.add_argument("to", type=Path)
-    item = action("export", export, "a model as a folder with its card (README.md)")
-    item.add_argument("model", help="its name as `list` prints it, its folder, or its label where only one has it")
-    item.add_argument("folder", type=Path, help="a new folder")
     return parser
 
 
@@ -139,61 +127,6 @@ def remove(given: argparse.Namespace) -> None:
         keeping.remove(path)
     keeping.remove_leftovers(given.store)
     _say(f"{total}, were removed.{stay}")
-
-
-def merge(given: argparse.Namespace) -> None:
-    _merge(given.other, given.store)
-
-
-def move(given: argparse.Namespace) -> None:
-    """Everything is copied and verified before anything is removed."""
-    if others := keeping.strange(given.store):
-        raise ValueError(
-            f"{given.store} must hold a store and nothing else, since it is removed; got {others[0]}. Name the folder "
-            "of the store itself (--store), or put that elsewhere first."
-        )
-    if busy := keeping.being_made(given.store):
-        raise ValueError(f"{busy[0]} is being written; move the store when no process is using it.")
-    _merge(given.store, given.to)
-    for path in keeping.unfinished(given.store):
-        goal = given.to / path.parent.name / path.name
-        if not goal.exists():
-            goal.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(path, goal)
-    shutil.rmtree(given.store.resolve())
-    if given.store.is_symlink():
-        given.store.unlink()
-    _say(f"{given.store} no longer exists; use store={given.to} from now on.")
-
-
-def _merge(source: Path, target: Path) -> None:
-    record = None
-    number = len(keeping.entries(source)) + len(keeping.answers(source))
-    for record in tracked(keeping.merge(source, target), f"merging {source.name}", "entries", total=number):  # noqa: B007
-        pass
-    record = record or keeping.Merged()
-    _say(f"{len(record.copied)} entries were copied into {target}, {len(record.there)} were there already.")
-    for why in (*record.conflicts, *record.damaged):
-        _say(why)
-    if record.conflicts or record.damaged:
-        raise ValueError(
-            f"{len(record.conflicts) + len(record.damaged)} entries were left where they are. Of two entries with one "
-            "key and other content remove the one that you trust less; a damaged one is made again by what needs it."
-        )
-
-
-def export(given: argparse.Namespace) -> None:
-    models = [item for item in keeping.entries(given.store) if item.kind == "models"]
-    matching = [item for item in models if Path(given.model).name in (item.hash, item.path.name)]
-    matching = matching or [item for item in models if item.label == given.model]
-    if len(matching) != 1:
-        which = ", ".join(item.path.name for item in matching or models[:NAMED])
-        what = "is the label of several models" if matching else "is not a model in this store"
-        there = f"name one as `nonmember store list` prints it: {which}" if models else "the store has no models"
-        raise ValueError(f"{given.model} {what}; {there}.")
-    if card.is_adapter(matching[0]):
-        sys.stderr.write(f"{ONLY_AN_ADAPTER}\n")
-    _say(str(card.export(matching[0], given.folder)))
 
 
 def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], list[str]]:

@@ -18,14 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from nonmember.checks import told_apart
-from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
-from nonmember.reports.core.formats import DASH
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, identity, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
+from nonmember.runtime.naming import settings_of_folder, short_setting
 from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 LISTED = 4  # names of sets in a cell
@@ -77,16 +76,9 @@ def _page(terminal: Console) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding, errors="backslashreplace")
 
 
-def show(
-    cells: Sequence[Cell],
-    *,
-    together: bool = False,
-    console: Console | None = None,
-    made_before: Mapping[str, int] | None = None,
-) -> None:
+def show(cells: Sequence[Cell], *, together: bool = False, console: Console | None = None) -> None:
     """Print a row per cell, what had to be made, and why cells failed.
 
-    made_before: what was made for several of the cells before any of them.
     together: what may be said of several sets under one target; of calibrated clearance this is told in any case.
     """
     console = console or Console()
@@ -99,25 +91,20 @@ def show(
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
         kinds = dict.fromkeys(name for result in results for name in result.provenance.made)
         made = {name: sum(result.provenance.made.get(name, 0) for result in results) for name in kinds}
-        made |= {name: made.get(name, 0) + number for name, number in (made_before or {}).items()}
         counts = (
             f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID
         )
         console.print(", ".join(counts), soft_wrap=True)
         if len(results) == 1:
-            _show_parts(wide, results[0])
             _show_gates(console, results[0])
             console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
                 say(console, f"{name}: {explained}")
         _show_tokens(console, results)
-        for name, result in zip(names, cells, strict=True):
-            if isinstance(result, AuditResult) and result.looked_up is not None:
-                line = f"{name}: looked up: {result.looked_up.in_words()} The verdict does not rest on it."
-                say(console, line)
         _show_warnings(console, results)
-        _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
+        if together:
+            _show_together(wide, results)
     for name, cell in zip(names, cells, strict=True):
         if isinstance(cell, Failure):
             console.print(for_rich(f"failed  {name}: {cell.error}"), style="red", soft_wrap=True)
@@ -209,13 +196,6 @@ def _listed(names: Sequence[str], family: SetFamily) -> str:
         return "all" if names else "none"
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
-
-
-def _show_parts(console: Console, result: AuditResult) -> None:
-    """Of method=auto; those that were left out are among the warnings."""
-    if (made := content.parts(result)) is not None:
-        rows = [dict(zip(made.columns, row, strict=True)) for row in made.rows if row[-1] != DASH]
-        _print(console, Group("parts", made.columns[:-1], rows))
 
 
 def _show_gates(console: Console, result: AuditResult) -> None:
@@ -370,21 +350,16 @@ def _as_part(cell: Cell, name: str) -> str:
 
 def _differing(tables: Sequence[str], cells: Sequence[Cell]) -> list[str]:
     """Of each cell what is given for it and not for all of its table; a failure of a sweep knows that."""
-    known = [[_short(part) for part in cell.given] if isinstance(cell, Failure) else [] for cell in cells]
+    known = [[short_setting(part) for part in cell.given] if isinstance(cell, Failure) else [] for cell in cells]
     given = [[] if parts else _given(cell) for parts, cell in zip(known, cells, strict=True)]
     by_table: dict[str, list[set[str]]] = {table: [] for table in tables}
     for table, parts in zip(tables, given, strict=True):
         by_table[table] += [set(parts)] if parts else []
     equal = {table: set.intersection(*sets) if len(sets) > 1 else set() for table, sets in by_table.items()}
     return [
-        " ".join(map(_rounded, own or [part for part in parts if part not in equal[table]]))
+        " ".join(own or [part for part in parts if part not in equal[table]])
         for table, own, parts in zip(tables, known, given, strict=True)
     ]
-
-
-def _rounded(setting: str) -> str:
-    """lambda=0.2532 of lambda=0.2532155603031139, as samplers draw numbers."""
-    return re.sub(r"(?<==)-?\d+\.\d{5,}(e[+-]?\d+)?$", lambda number: f"{float(number[0]):.4g}", setting)
 
 
 def _subject(cell: Cell) -> str:
@@ -398,16 +373,12 @@ def _given(cell: Cell) -> list[str]:
     one's own models and texts, whose folder has a hash, the same from its settings; of a failure there nothing."""
     folder = _folder(cell).partition(f"/{PARTS}/")[0]
     if "=" in folder:
-        return [_short(part) for part in folder.split(",")]
+        return settings_of_folder(folder)
     if isinstance(cell, Failure):
         return []
     asked = cell.question
     every = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
-    return [asked.subject, *(_short(part) for part in _flat(every))]
-
-
-def _short(setting: str) -> str:
-    return re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", setting).replace("_=", "=")
+    return [asked.subject, *(short_setting(part) for part in _flat(every))]
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -12,14 +12,10 @@ from nonmember_verify.cli import main as verify
 def main() -> None:
     """Exit with 0 where nothing failed, 1 where something did, 2 where the words made no sense."""
     helpers: dict[str, Any] = {}
-    if any(word.startswith(("--model", "--reference")) for word in sys.argv[1:]):  # needs torch
-        from nonmember.evidence.repeating import observer, trainer
+    if any(word.startswith("--model") for word in sys.argv[1:]):  # needs torch
+        from nonmember.evidence.repeating import observer
 
-        helpers |= {"observe": observer(_builder), "retrain": trainer(_builder)}
-    if any(word.startswith("--identity") for word in sys.argv[1:]):  # asks Sigstore's servers
-        from nonmember.evidence.signing import confirm
-
-        helpers["confirm"] = confirm
+        helpers["observe"] = observer(_builder)
     if status := verify(**helpers):
         raise SystemExit(status)
 

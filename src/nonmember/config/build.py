@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from nonmember.audits.question import Audit
-from nonmember.checks import MARK
 from nonmember.config.safety import instantiate
-from nonmember.feasibility.descriptions import hub_models
-from nonmember.lookup import Lookup
-
-LOOKED_UP = ("index", "infinigram")  # values of `truth` that are no answer but where to look for one
 
 
 def build(node: Any) -> Any:
@@ -30,7 +25,7 @@ def build_audit(config: DictConfig) -> Audit:
         method=build(config.method),
         seed=config.seed,
         corpus_label=config.data.label,
-        truth=None if config.truth in LOOKED_UP else config.truth,
+        truth=config.truth,
         general=build(corpus_of(config.general)),
         heldout=build(heldout.corpus) if heldout else None,
         heldout_label=heldout.label if heldout else None,
@@ -44,27 +39,7 @@ def build_audit(config: DictConfig) -> Audit:
         | _cleaning(config),
         page_text=bool(config.get("page_text")),
         out_models=tuple(build(config.get("out_models")) or ()),
-        lookup=_lookup(config),
     )
-
-
-def _lookup(config: DictConfig) -> Lookup | None:
-    """What `truth` names, where that is no answer but a corpus to look into."""
-    if config.truth not in LOOKED_UP:
-        return None
-    settings = config.lookup[config.truth]
-    if config.truth == "infinigram" and settings.index is None:
-        target = str(OmegaConf.select(config, "target.path", default=""))
-        known = hub_models().get(target)
-        if known is None or not known.infinigram:
-            raise ValueError(
-                "Where to look is known of OLMo and Pythia alone, not of "
-                f"{'this target' if not target or target.startswith(MARK) else target}. Name an index of "
-                "infini-gram: lookup.infinigram.index=v4_dolma-v1_7_llama."
-            )
-        settings = OmegaConf.merge(settings, {"index": known.infinigram})
-    lookup: Lookup = build(settings)
-    return lookup
 
 
 def _cleaning(config: DictConfig) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from nonmember.config.presets import described_rows, load_presets
+from omegaconf import OmegaConf
 
-OWN = "own"  # the table of presets for one's own models and documents
+OWN = "own"  # the world of one's own models and documents
 ANY_WORLD = "For models and documents of your own, and in any world"
 
 
@@ -14,11 +15,6 @@ def config_directory() -> Path:
     """The YAML tree: inside the installed package, or at the top of the repository in an editable install."""
     packaged = Path(__file__).parents[1] / "conf"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "conf"
-
-
-def presets_directory() -> Path:
-    """The tables of variants that need no file of their own."""
-    return config_directory() / "presets"
 
 
 def sweeps_directory() -> Path:
@@ -34,28 +30,30 @@ def published_sweeps() -> frozenset[str]:
 
 def groups() -> list[str]:
     """Names of all groups, sorted."""
-    folders = {path.name for path in config_directory().iterdir() if path.is_dir() and path != presets_directory()}
-    return sorted(folders | load_presets(presets_directory()).keys())
+    return sorted(path.name for path in config_directory().iterdir() if path.is_dir())
 
 
 def options(group: str) -> list[str]:
-    """Names of a group's options, sorted: its files, and its rows in the presets."""
-    files = {path.stem for path in (config_directory() / group).glob("*.yaml")}
-    return sorted(files | load_presets(presets_directory()).get(group, {}).keys())
+    """Names of a group's options, sorted."""
+    return sorted(path.stem for path in (config_directory() / group).glob("*.yaml"))
 
 
 def descriptions(group: str) -> dict[str, dict[str, str]]:
     """title -> name -> what it is, of each option of a group, or of the sweeps for "sweep": what is for models and
-    documents of one's own comes first, then table by table of the presets, with the files that are named after it."""
+    documents of one's own comes first, then world by world what is named after it."""
     folder = sweeps_directory() if group == "sweep" else config_directory() / group
-    files = {path.stem: _sentence(path) for path in sorted(folder.glob("*.yaml"))}
-    found: dict[str, dict[str, str]] = {ANY_WORLD: {}}
-    for path in sorted(presets_directory().glob("*.yaml"), key=lambda path: (path.stem != OWN, path.stem)):
-        rows = {name: files.pop(name) for name in list(files) if group != "sweep" and name.startswith(f"{path.stem}_")}
-        rows |= {name: what for row_group, name, what in described_rows(path) if row_group == group}
-        found[ANY_WORLD if path.stem == OWN else _sentence(path)] = rows
-    found[ANY_WORLD] = files | found[ANY_WORLD]
-    return {title: rows for title, rows in found.items() if rows}
+    worlds = [name for name in options("world") if name != OWN and group not in ("sweep", "world")]
+    found: dict[str, dict[str, str]] = {world: {} for world in (OWN, *worlds)}
+    for path in sorted(folder.glob("*.yaml")):
+        named_after = [world for world in worlds if path.stem.startswith(f"{world}_")]
+        found[max(named_after, key=len, default=OWN)][path.stem] = _sentence(path)
+    title = {world: _sentence(config_directory() / "world" / f"{world}.yaml") for world in worlds}
+    return {title.get(world, ANY_WORLD): rows for world, rows in found.items() if rows}
+
+
+def plain_yaml(path: Path) -> Any:
+    """The content of a file by the rules of OmegaConf (1e-4 is a number), as plain containers."""
+    return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
 
 
 def _sentence(path: Path) -> str:

@@ -19,11 +19,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory
 from nonmember.config.explain import explain
-from nonmember.config.hydra_compat import load_configuration, parsed_once, shared_files
-from nonmember.config.roots import checked, register
-from nonmember.config.words import renamed
+from nonmember.config.hydra_compat import load_configuration, shared_files
+from nonmember.config.roots import register
+from nonmember.config.safety import checked_composition
+from nonmember.config.words import from_home
 
-_composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
+_composing = threading.RLock()  # Hydra's singletons and OmegaConf's resolvers are the process's
 
 
 class _Merged:
@@ -55,7 +56,7 @@ def composed(
     The config is to be read inside this block: its resolvers are OmegaConf's only for so long. Hydra and OmegaConf are
     afterwards as they were. One thread at a time; the others wait.
     """
-    with _composing, parsed_once():
+    with _composing:
         plugins = copy.deepcopy(Plugins.instance())  # first, as what it finds is written down elsewhere in the state
         before = Singleton.get_state()
         before["instances"][Plugins] = plugins  # else Hydra looks for all of them anew
@@ -63,9 +64,9 @@ def composed(
             register()
             setup_globals()
             JobRuntime.instance().set("name", command)
-            given = renamed(command, overrides)
+            given = from_home(overrides)
             own = not any(word.lstrip("+~").startswith("hydra") for word in given)  # else files may be from elsewhere
-            with shared_files(_merged.kept() if own else None), checked():
+            with shared_files(_merged.kept() if own else None), checked_composition():
                 config = load_configuration(config_directory(), command, given)
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)
@@ -85,7 +86,7 @@ def explained() -> Iterator[None]:
     too."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException, RecursionError) as error:
+    except (HydraException, OmegaConfBaseException) as error:
         raise ValueError(explain(error)) from error
     except OSError as error:
         if error.errno is None:  # of a library, with a text of its own

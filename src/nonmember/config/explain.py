@@ -6,7 +6,6 @@ import errno
 import functools
 import os
 import re
-import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,7 @@ from omegaconf.errors import (
 )
 
 from nonmember.checks import hidden, nearest
-from nonmember.config.choices import config_directory, descriptions, groups, options
-from nonmember.config.hydra_compat import plain_yaml
+from nonmember.config.choices import config_directory, descriptions, groups, options, plain_yaml
 from nonmember.config.words import for_shell, override
 from nonmember.runtime.processes import of_a_group
 
@@ -40,11 +38,11 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
 FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings", "method.given")  # take any key
+A_PATH = {
+    "model": " A folder or a name on the hub is given as target.path=... (in train: model.path=...).",
+    "data": " Files and folders are given as data.path=...",
+}
 OPTUNA = " Install Optuna's sweeper: pip install hydra-optuna-sweeper."
-LEADS_BACK = (
-    "A config leads back to itself, by a defaults list that names its own file or by ${...}. Correct the file that was "
-    "chosen."
-)
 _NOT_IN_THE_WORLD = re.compile(r"Interpolation key 'world\.([\w.]+)' not found")
 _REFUSED = re.compile(r"ValueError raised while resolving interpolation: (.*)")  # by a resolver of ours
 _SEVERAL_VALUES = re.compile(r"Ambiguous value for argument '(.*)'\n")
@@ -66,20 +64,7 @@ _NOT_FOR_US = (
 def is_for_the_user(error: BaseException) -> bool:
     """Whether a sentence serves better than a traceback: bad input, a bad config, a disk that says no."""
     is_known = isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException)
-    return is_known or type(error).__name__ in ALONE or _leads_back(error) or bool(_said_by_hydra(error))
-
-
-def _leads_back(error: BaseException) -> bool:
-    """Whether OmegaConf or Hydra followed a config without end."""
-    frames = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
-    return isinstance(error, RecursionError) and any(re.search(r"[/\\](omegaconf|hydra)[/\\]", name) for name in frames)
-
-
-def _said_by_hydra(error: BaseException) -> str:
-    """The line of Hydra's own code at which it failed; empty where it was not Hydra."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    is_its_own = isinstance(error, AssertionError | RuntimeError) and not isinstance(error, RecursionError)
-    return last[0].line or "" if is_its_own and last and re.search(r"[/\\]hydra[/\\]", last[0].filename) else ""
+    return is_known or type(error).__name__ in ALONE
 
 
 def explain(error: BaseException) -> str:
@@ -97,10 +82,11 @@ def _explained(error: BaseException) -> str:
         error = error.__cause__
     match error:
         case MissingConfigException(missing_cfg_file=str(wanted), options=found) if found or "/" in wanted:
-            group, _, option = wanted.rpartition("/")
+            of_path = wanted.partition("/") if wanted.startswith(tuple(A_PATH)) else wanted.rpartition("/")
+            group, _, option = of_path
             known = found or options(group)  # of one in a list Hydra does not say what there is
-            install = OPTUNA if wanted == "hydra/sweeper/optuna" else ""
-            return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}.{install}"
+            more = OPTUNA if wanted == "hydra/sweeper/optuna" else A_PATH.get(group, "")
+            return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}.{more}"
         case MissingConfigException(missing_cfg_file=str(wanted)) if str(wanted):
             known = [name for rows in descriptions("sweep").values() for name in rows]
             return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` lists all."
@@ -135,12 +121,8 @@ def _explained(error: BaseException) -> str:
             return _of_a_word(error.override)
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
             return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
-        case RecursionError():
-            return LEADS_BACK
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
-    if line := _said_by_hydra(error):
-        return f"Hydra cannot work with these settings: {_flat(str(error)) or line}. Correct those of hydra.*."
     if type(error).__name__ in ALONE:
         return f"The processes of this run did not find one another ({_flat(str(error)).rstrip('.')}): {of_a_group()}."
     return (_flat(str(error)) or type(error).__name__) + (

@@ -18,7 +18,7 @@ from nonmember.audits.question import Audit
 from nonmember.checks import MARK
 from nonmember.config.build import build, build_audit
 from nonmember.config.roots import missing_keys
-from nonmember.corpora import TextFiles
+from nonmember.corpora import Documents
 from nonmember.methods.base import MissingText
 from nonmember.observations import Scored
 from nonmember.reports.core import formats
@@ -103,7 +103,7 @@ def _needed(audit: Audit, config: DictConfig) -> Iterator[str]:
             break
         except MissingText as error:
             asked_for.append(_key_of(f"data.{error.role}", config))
-            text = TextFiles(".", "*")  # so that it goes on to what it needs beside
+            text = Documents(("README",))  # so that it goes on to what it needs beside
             audit = replace(audit, heldout=text) if error.role == "heldout" else replace(audit, unseen=text)
     yield from marks_in(groups)
     yield from asked_for

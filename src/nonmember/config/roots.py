@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,49 +27,23 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nonmember.config.choices import config_directory, presets_directory, sweeps_directory
-from nonmember.config.hydra_compat import (
-    cells_of_grid,
-    checked_options,
-    interpolations,
-    read_yaml_by_libyaml,
-    shared_files,
-)
-from nonmember.config.jobs import all_awaited
-from nonmember.config.presets import store_presets
-from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
-from nonmember.config.sweeping import Watcher, shown_composition
-from nonmember.config.words import refuse_options, refuse_paths_as_choices, renamed, with_literal_paths
-from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
+from nonmember.config.choices import config_directory, sweeps_directory
+from nonmember.config.hydra_compat import options_first, shared_files
+from nonmember.config.safety import checked_composition, environment, instantiate
+from nonmember.config.words import from_home, with_literal_paths
+from nonmember.runtime.interruption import Interrupted, check, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place, short_hash
 from nonmember.runtime.processes import of_a_group, process_rank
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
 LONGEST_LABEL = 40
-# What tells questions apart; where and how they are answered does not.
-WHAT_DIFFERS = (
-    "target",
-    "reference",
-    "model",  # of no command any more, but names of folders hash it
-    "data",
-    "cleaning",
-    "method",
-    "general",
-    "seed",
-    "truth",
-    "k",
-    "max_tokens",
+# Where and how a question is answered; what else is set tells it apart from others.
+WHERE_AND_HOW = (
+    *("name", "outputs", "store", "export", "seal", "logger", "callbacks", "page_text", "lookup"),
+    *("trainer", "asking", "launcher", "parts", "fail_fast", "dry_run", "debug"),
+    *("hydra", "world", "grid", "experiment", "hparams_search", "optimized_metric"),
 )
-# What does besides, with what is usual, which is not hashed: else names would not be those that earlier runs have.
-USUAL: Mapping[str, Any] = {
-    "scores": ["one_pass"],
-    "perturbations": [],
-    "own_scores": {},
-    "out_models": None,
-    "prefix.path": None,
-    "prefix.corpus.base.source.digest": None,  # of texts of the calling program
-}
 
 
 def cell_name(overrides: str, *, _root_: DictConfig) -> str:
@@ -77,11 +51,9 @@ def cell_name(overrides: str, *, _root_: DictConfig) -> str:
     differs, as in prism-docs-SmolLM2-1a2b3c4d; in the other worlds, of which sweeps are made, the overrides."""
     if OmegaConf.select(_root_, "world.name") != "own":
         return folder_name(overrides)
-    differs = {key: _plain(_root_, key) for key in WHAT_DIFFERS}
-    unusual = {key: value for key, usual in USUAL.items() if (value := _plain(_root_, key)) not in (None, usual)}
-    differs |= unusual | {name: _plain(_root_, name) for name in unusual.get("scores", ()) if name in _root_}
+    differs = {str(key): _plain(_root_, key) for key in _root_ if key not in WHERE_AND_HOW}
     # Numbers depend on the precision a little, and so does the question that is found there.
-    differs["precision"] = _plain(_root_, "trainer.precision")
+    differs["precision"] = OmegaConf.select(_root_, "trainer.precision")
     labels = [re.sub(r"[^\w.+-]+", "_", label)[:LONGEST_LABEL].strip("._-") for label in _labels(_root_)]
     return "-".join([*filter(None, labels), short_hash(json.dumps(differs, sort_keys=True, default=str))])
 
@@ -104,19 +76,15 @@ def labels_of_subject(config: DictConfig) -> Iterator[str]:
             yield label_of_path(value) if key.endswith(("path", ".model")) else value
 
 
-def _plain(config: DictConfig, key: str) -> Any:
-    for resolve in (True, False):  # unresolved where something it refers to was not given
+def _plain(config: DictConfig, key: Any) -> Any:
+    """As it is written where something that it refers to was not given."""
+    for resolve in (True, False):
         try:
-            node = OmegaConf.select(config, key) if resolve else config.get(key)
+            node = config[key] if resolve else config._get_node(key)
             return OmegaConf.to_container(node, resolve=resolve) if OmegaConf.is_config(node) else node
         except OmegaConfBaseException:
             continue
     return None
-
-
-def checked() -> contextlib.AbstractContextManager[None]:
-    """While it lasts, what Hydra composes is safe, whoever wrote the files beside the project's own."""
-    return checked_composition((config_directory(), sweeps_directory()))
 
 
 class SweepsInSearchPath(SearchPathPlugin):
@@ -142,7 +110,6 @@ class AuditConfig:
     outputs: str = MISSING
     store: str = MISSING
     truth: str | None = None
-    lookup: Any = None
     seal: str | None = None
     target: Any = MISSING
     reference: Any = MISSING
@@ -159,7 +126,6 @@ class AuditConfig:
     hparams_search: Any = None
     general: Any = None
     gates: Any = None
-    ladder: Any = None
     max_layout_auc: float | None = None
     zlib_text: str = MISSING
     world: Any = None
@@ -185,12 +151,9 @@ class ScoreConfig:
     scores: list[str] = MISSING
     dc_pdd: Any = MISSING
     recall: Any = MISSING
-    neighbourhood: Any = MISSING
-    grad_norm: Any = MISSING
     wbc: Any = MISSING
     lira: Any = MISSING
     rmia: Any = MISSING
-    codec: Any = MISSING
     own_scores: Any = MISSING
     export: str | None = None
     target: Any = MISSING
@@ -203,8 +166,8 @@ class ScoreConfig:
     prefix: Any = None
     reference: Any = None
     world: Any = None
-    engine: Any = MISSING
     parts: Any = MISSING
+    engine: Any = None
     tokens: TokensConfig = field(default_factory=TokensConfig)
 
 
@@ -243,24 +206,6 @@ def _keep_number_of_threads() -> None:
         os.environ.setdefault(variable, str(torch.get_num_threads()))
 
 
-def number_of_cell() -> int:
-    """The place in the sweep of the cell that runs; 0 where there is no sweep."""
-    job = HydraConfig.get().job
-    return 0 if OmegaConf.is_missing(job, "num") else int(job.num)
-
-
-def cells_of_sweep() -> list[str]:
-    """What is given for each cell of this run's grid beside the others, by their places; [] where there is no grid.
-
-    Read from what Hydra keeps of a sweep, and taken apart as its basic sweeper does.
-    """
-    if not (given := _given_for_sweep()):
-        return []
-    cells = cells_of_grid(given)
-    everywhere = set.intersection(*map(set, cells))
-    return [",".join(part for part in cell if part not in everywhere) or "the only one" for cell in cells]
-
-
 def given_for_cell(folder: Path) -> tuple[str, ...]:
     """What is given for the cell of this run's sweep with this folder, and not for all cells, by any sweeper; () where
     there is no sweep."""
@@ -294,28 +239,15 @@ class ReportConfig:
 
 
 @dataclass
-class SecondsConfig:
-    """Of `nonmember plan`: to train a control, and to distil a reference, per document."""
-
-    control: float | None = None
-    distillation: float | None = None
-
-
-@dataclass
 class PlanConfig:
     """`nonmember plan`."""
 
     error: float = MISSING
-    confidence: float | None = None
     power: float = MISSING
-    min_documents: int = MISSING
-    max_documents: int = MISSING
-    max_seeds: int = MISSING
-    max_controls: int = MISSING
+    copies: list[int] = MISSING
+    shifts: list[float] = MISSING
+    variants: list[int] = MISSING
     outputs: str = MISSING
-    store: str = MISSING
-    pilot: Any = MISSING
-    seconds: SecondsConfig = field(default_factory=SecondsConfig)
 
 
 def number_seen(num_documents: int, rate: float) -> int:
@@ -327,37 +259,28 @@ def number_seen(num_documents: int, rate: float) -> int:
 
 def register() -> None:
     """Make the schemas and resolvers known to Hydra, before anything is composed."""
-    read_yaml_by_libyaml()
     store = ConfigStore.instance()
     for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
         name = f"{schema.__name__.removesuffix('Config').lower()}_schema"
         if f"{name}.yaml" not in store.repo:
             store.store(name=name, node=schema)
-    store_presets(presets_directory())
     Plugins.instance().register(SweepsInSearchPath)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
     OmegaConf.register_new_resolver("cell_name", cell_name, replace=True)
     OmegaConf.register_new_resolver("place", place, replace=True)
     OmegaConf.register_new_resolver("file_stem", label_of_path, replace=True)
     OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
-    interpolations.install()
-    for name, resolver in RESOLVERS.items():
-        OmegaConf.register_new_resolver(name, resolver, replace=True)
+    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
 
 
-def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], watcher: Watcher | None = None) -> None:
+def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> None:
     """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may. What the
     task returns is what a sweeper that searches (Optuna's) optimizes.
 
     The first error is raised when all is done, and by us: Hydra would write a line of its own before it. An
     interruption ends the sweep; in a launcher's worker it ends the cell, and those after it are not begun.
-
-    watcher: sees the cells of a sweep before they are launched.
     """
-    refuse_options(command, sys.argv[1:])
-    arguments = checked_options(sys.argv[1:])
-    refuse_paths_as_choices(command, arguments)
-    sys.argv[1:] = with_literal_paths(renamed(command, arguments))
+    sys.argv[1:] = with_literal_paths(from_home(options_first(sys.argv[1:])))
     register()
     pid, errors = os.getpid(), []
 
@@ -373,7 +296,6 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
                     result = task(config, folder)
                 except (KeyboardInterrupt, SystemExit) as error:
                     raise interruption_of(error) or error from None
-            hand_back()
             return result
         try:
             _require_group(config)
@@ -384,7 +306,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
             errors.append(error)
         return result
 
-    with shared_files(), checked(), shown_composition(watcher), all_awaited():
+    with shared_files(), checked_composition():
         run()
     check()
     if errors:

@@ -1,39 +1,27 @@
-"""Restricts what a config may instantiate: YAML is untrusted, so only allowed classes are built from it.
+"""Restricts what a config may instantiate, and keeps secrets out of what is written.
 
 `instantiate` takes the place of Hydra's, whose list of forbidden targets leaves `pandas.read_pickle`, `torch.load` and
 many more. Here a `_target_` is a settings class (a dataclass) of this package, one of the few names of FURTHER, a class
-of torch.optim, or lies in a module that the user names in the environment variable NONMEMBER_ALLOW_TARGETS.
-docs/safety.md says more.
+of torch.optim, or lies in a module that the user names in the environment variable NONMEMBER_ALLOW_TARGETS. All else
+that a config says is the user's to read before it is run (docs/safety.md).
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, cast
 
-from hydra.errors import InstantiationException
-from hydra.experimental.callback import Callback
-from hydra.plugins.plugin import Plugin
+from hydra.errors import HydraException, InstantiationException
+from hydra.utils import get_object
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import (
-    InterpolationKeyError,
-    InterpolationResolutionError,
-    InterpolationToMissingValueError,
-    MissingMandatoryValue,
-    OmegaConfBaseException,
-)
-from omegaconf.resolvers import oc
 
-from nonmember.checks import looks_like_secret, refuse_secrets, require_count, require_flag, require_kind
-from nonmember.config.hydra_compat import composed_configs_checked, interpolations
-from nonmember.config.untrusted import check_params, leaves, untrusted_files_checked
+from nonmember.checks import looks_like_secret, refuse_secrets, require_flag
+from nonmember.config.hydra_compat import composed_configs_checked
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
 OWN = ("nonmember", "nonmember_papers")
@@ -50,52 +38,9 @@ FURTHER = (
     *(f"lightning.pytorch.callbacks.{name}" for name in PASSIVE),
 )
 OPTIMIZERS = "torch.optim"  # its classes: optimizers and schedules
-FOR_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # where its launchers and sweepers are
-# What Optuna's sweeper draws by: those that its own configs name.
-OF_OPTUNA = tuple(f"optuna.samplers.{name}Sampler" for name in ("TPE", "Random", "CmaEs", "Grid", "NSGAII", "MOTPE"))
 SETTINGS = ("_target_", "_partial_", "_args_", "_convert_")  # of a node itself; all else is given to the target
 READABLE = re.compile(r"NONMEMBER_\w+|WANDB_MODE")  # environment variables, by ${oc.env:NAME}
-LOGGING_CLASSES = (
-    *(f"logging.{name}" for name in ("StreamHandler", "FileHandler", "NullHandler", "Formatter", "Filter")),
-    *(f"logging.handlers.{name}" for name in ("RotatingFileHandler", "TimedRotatingFileHandler")),
-    "colorlog.ColoredFormatter",
-    "nonmember.runtime.terminal.LogFormatter",
-    "nonmember.runtime.terminal.LogHandler",
-)
-STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
-# A line of a job's script may end at one; other signs of the shell are quoted by the launchers.
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
-# Of sweeper and launcher -> the least that makes sense. Their types are Hydra's to check.
-COUNTS = {
-    "max_batch_size": 1,
-    "n_jobs": -1024,  # joblib's way to leave cores free
-    "timeout_min": 1,
-    "cpus_per_task": 1,
-    "gpus_per_node": 0,
-    "tasks_per_node": 1,
-    "mem_gb": 0,
-    "nodes": 1,
-    "array_parallelism": 1,
-    "max_num_timeout": 0,
-    "signal_delay_s": 0,
-}
-MOST_COUNT = 10**6
-# What joblib's launcher would do with a list of cells, and the defaults: its processes are handed ours one by one.
-LEFT_OUT = {
-    "backend": None,
-    "prefer": "processes",
-    "require": None,
-    "timeout": None,
-    "pre_dispatch": "2*n_jobs",
-    "batch_size": "auto",
-    "temp_folder": None,
-    "max_nbytes": None,
-    "mmap_mode": "r",
-}
-GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
-ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
-OF_THE_WORLD = re.compile(r"\$\{world\.[\w.]+\}")
 
 
 def instantiate(node: Any) -> Any:
@@ -115,7 +60,6 @@ def instantiate(node: Any) -> Any:
     config = node if isinstance(node, Container) else OmegaConf.create(node) if isinstance(node, dict | list) else None
     if config is None:
         raise ValueError(f"{key} must be a mapping with a `_target_`; got {node!r}. Choose one of the group's options.")
-    interpolations.renew()
     values = OmegaConf.to_container(cast(DictConfig | ListConfig, config), resolve=True, throw_on_missing=True)
     targets = {name: _resolved(target, where) for where, name, target in _targets(values, key)}
     return _built(values, key, targets)
@@ -179,23 +123,13 @@ def _check_name(target: Any, key: str) -> None:
 
 
 def _found(target: str, key: str) -> Callable[..., Any]:
-    module, names = target, list[str]()
-    while True:
-        try:
-            found: Any = importlib.import_module(module)
-            for name in reversed(names):
-                found = getattr(found, name)
-            break
-        except (ImportError, AttributeError) as error:
-            module, _, name = module.rpartition(".")
-            names.append(name)
-            if not module and isinstance(error, ImportError):
-                raise ValueError(
-                    f"{key} must name a class; of {target!r} no module {names[-1]} can be imported ({error}). Correct "
-                    "the name, or put the folder that has it into PYTHONPATH."
-                ) from error
-            if not module or isinstance(error, AttributeError):
-                raise ValueError(f"{key} must name a class; {target!r} does not exist. Correct the name.") from error
+    try:
+        found = get_object(target)
+    except (ImportError, ValueError, HydraException) as error:
+        raise ValueError(
+            f"{key} must name a class; {target!r} does not exist ({str(error).splitlines()[-1]}). Correct the name, or "
+            "put the folder that has it into PYTHONPATH."
+        ) from error
     if not callable(found):
         raise ValueError(f"{key} must name a class or a function; got {target!r}, which is neither.")
     return cast(Callable[..., Any], found)
@@ -234,55 +168,9 @@ def environment(name: str, *default: str | None) -> str | None:
     return os.path.expanduser(value) if isinstance(value, str) else value
 
 
-def _select(key: str, *default: Any, _parent_: Any) -> Any:
-    """In the place of OmegaConf's `oc.select`."""
-    if default and isinstance(default[0], dict | list):
-        raise ValueError(f"${{oc.select:{key},...}} must have a plain value as its default; got {default[0]!r}.")
-    return oc.select(key, *default, _parent_=_parent_)
-
-
-def _refused(*_: object) -> None:
-    raise ValueError(
-        "${oc.create:...} and ${oc.decode:...} are not followed: a text must not become a part of a "
-        "config. Write that part into the file itself."
-    )
-
-
-# By name; in the place of OmegaConf's own. No text becomes a mapping, which nobody could have looked at.
-RESOLVERS: Mapping[str, Callable[..., Any]] = {
-    "oc.env": environment,
-    "oc.select": _select,
-    "oc.create": _refused,
-    "oc.decode": _refused,
-}
-
-
-# ------------------------------------------------------------------------------------------- Hydra's own part
-
-
-@contextlib.contextmanager
-def checked_composition(own: Sequence[Path]) -> Iterator[None]:
-    """While it lasts, Hydra acts on no composed config with a target that is not allowed, in its own part or elsewhere,
-    and on no file that says what only the user may. own: folders whose files may say anything."""
-
-    def check(config: DictConfig) -> None:
-        check_secrets(config)
-        check_names(config)
-        check_hydra(config)
-
-    with composed_configs_checked(check), untrusted_files_checked(own):
-        yield
-
-
-def check_names(config: DictConfig) -> None:
-    """Raises ValueError for a target that is not allowed, wherever it stands outside the `hydra` node. Cheap, and long
-    before the node is built; what interpolations lead to is looked at then."""
-    values = cast(dict[str, Any], OmegaConf.to_container(config, resolve=False))
-    for name, value in values.items():
-        if name != "hydra":
-            for key, _, target in _targets(value, str(name)):
-                if not (isinstance(target, str) and "${" in target):
-                    _check_name(target, key)
+def checked_composition() -> contextlib.AbstractContextManager[None]:
+    """While it lasts, Hydra acts on no composed config that holds a secret."""
+    return composed_configs_checked(check_secrets)
 
 
 def check_secrets(config: DictConfig) -> None:
@@ -311,108 +199,3 @@ def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
             yield from _texts(inner, key)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield key, str(value)
-
-
-def check_hydra(config: DictConfig) -> None:
-    """Raises ValueError where the `hydra` node would run anything but launchers, sweepers, callbacks and log handlers
-    that are known. config: as it was composed, before Hydra acts on it."""
-    hydra = config.get("hydra")
-    if hydra is None:
-        return
-    require_kind(hydra.get("verbose", False), bool | str | ListConfig, "hydra.verbose", "true, false or loggers' names")
-    sweeper, launcher = (_known_values(hydra[name]) for name in ("sweeper", "launcher"))
-    for name, node in (("sweeper", sweeper), ("launcher", launcher)):
-        require_kind(node, Mapping, f"hydra.{name}", "the settings of one", hint="Leave it out.")
-        for key, least in COUNTS.items():
-            require_count(node.get(key), least, f"hydra.{name}.{key}", at_most=MOST_COUNT, or_null=True)
-    check_params(sweeper.get("params"))
-    for key, default in LEFT_OUT.items() if "JoblibLauncher" in str(launcher.get("_target_")) else ():
-        if (value := launcher.get(key, default)) != default:
-            raise ValueError(
-                f"hydra.launcher.{key} must be left out, since joblib's processes are handed one cell after the other; "
-                f"got {value!r}. How many there are is n_jobs."
-            )
-    for keys, value in leaves(launcher):
-        if CONTROL.search("".join(keys) + str(value)):
-            key = ".".join(("hydra.launcher", *keys))
-            raise ValueError(
-                f"{key!r} must have no line break or other control character, since it becomes a line of a job's "
-                f"script; got {value!r}. Write it in one line."
-            )
-    for part in ("launcher", "sweeper", "callbacks", "job_logging", "hydra_logging"):
-        for key, name, value in _leaves(hydra[part], f"hydra.{part}"):
-            if name == "_target_":
-                _check_plugin(key, value)
-            elif "logging" in part:
-                _check_logging(key, name, value)
-
-
-def _known_values(node: Any) -> Any:
-    """As plain containers, with interpolations followed. Raises ValueError, or OmegaConf's error, for what cannot be
-    followed yet: later it could be anything."""
-    if isinstance(node, DictConfig) and not node._is_none():
-        return {str(name): _known_values(_known(node, name)) for name in node}
-    if isinstance(node, ListConfig) and not node._is_none():
-        return [_known_values(_known(node, index)) for index in range(len(node))]
-    return None if isinstance(node, Container) else node
-
-
-def _known(node: Any, name: Any) -> Any:
-    try:
-        return node[name]
-    except (MissingMandatoryValue, InterpolationToMissingValueError):
-        return MISSING
-    except InterpolationResolutionError as error:
-        if "HydraConfig" not in str(error):
-            raise
-        key, raw = node._get_full_key(name), node._get_node(name)._value()
-        raise ValueError(f"{key} must be a value itself; got {raw!r}. Write out what it stands for.") from error
-
-
-def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:
-    """(key, its last part, value) as written. But for the grid, which is followed, an interpolation must not stand for
-    a mapping or a list, in which anything could hide."""
-    if not isinstance(node, Container) or node._is_none():
-        return
-    names = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(cast(ListConfig, node))))
-    for name in names:
-        inner, where = cast(Any, node)._get_node(name), f"{key}.{name!s}"
-        if inner._is_interpolation() and (where, inner._value()) == GRID:
-            yield from _leaves(inner._dereference_node(), where)
-        elif inner._is_interpolation():
-            if not _is_plain(inner):
-                raise ValueError(
-                    f"{where} must be a value itself; got {inner._value()!r}. Write out what it stands for."
-                )
-            yield where, str(name), inner._value()
-        elif isinstance(inner, Container):
-            yield from _leaves(inner, where)
-        else:
-            yield where, str(name), inner._value()
-
-
-def _is_plain(interpolation: Any) -> bool:
-    try:
-        return not isinstance(interpolation._dereference_node(), Container)
-    except OmegaConfBaseException as error:  # known only when the job runs
-        if isinstance(error, InterpolationKeyError) and OF_THE_WORLD.fullmatch(str(interpolation._value())):
-            raise  # the sweep is of another world, which the message will name
-        return ONLY_HYDRAS_VALUES.fullmatch(str(interpolation._value())) is not None
-
-
-def _check_plugin(key: str, target: Any) -> None:
-    if key.startswith("hydra.sweeper.sampler.") and target in OF_OPTUNA:
-        return
-    if not _below(target, (*OWN, *FOR_HYDRA, *_allowed_by_user())):
-        raise _not_allowed(key, target)
-    found = _found(target, key)
-    if not (isinstance(found, type) and issubclass(found, Plugin | Callback)):
-        raise _not_allowed(key, target)
-
-
-def _check_logging(key: str, name: str, value: Any) -> None:
-    """Python's log configs call whatever stands under `()` and import what follows ext://."""
-    if name in ("()", "class") and value not in LOGGING_CLASSES:
-        raise ValueError(f"{key} must be one of {', '.join(LOGGING_CLASSES)}; got {value!r}, which is not run.")
-    if isinstance(value, str) and value.startswith(("ext://", "cfg://")) and value not in STREAMS:
-        raise ValueError(f"{key} must be one of {', '.join(STREAMS)}; got {value!r}.")

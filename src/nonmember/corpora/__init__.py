@@ -3,7 +3,7 @@
 from nonmember.corpora.sources.canaries import Canaries
 from nonmember.corpora.sources.conversations import Conversations, ConversationsInMemory, Dialogues
 from nonmember.corpora.sources.docstrings import LibraryDocs, ReleaseDocs
-from nonmember.corpora.sources.documents import Documents, InMemory, Jsonl, Table, TextFiles
+from nonmember.corpora.sources.documents import Documents, InMemory, Table
 from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.specs import CorpusSpec
@@ -31,7 +31,6 @@ __all__ = [
     "Hub",
     "InMemory",
     "Joined",
-    "Jsonl",
     "LibraryDocs",
     "Mixture",
     "NearDuplicates",
@@ -47,7 +46,6 @@ __all__ = [
     "Shuffled",
     "Streamed",
     "Table",
-    "TextFiles",
     "Titled",
     "View",
     "Viewed",

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 Kind = Literal["person", "name", "noun"]
 
@@ -249,44 +249,6 @@ def _alone(tokens: Sequence[_Token], index: int, names: set[str]) -> bool:
 
 
 # By a tagger -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Tagged(NameFinder):
-    """By the entities and parts of speech of a spaCy pipeline, named as `spacy.load` takes it (en_core_web_sm, or a
-    folder), which has to be installed: person, an entity PERSON (or PER) of one word; name, any other PROPN; noun, a
-    NOUN."""
-
-    pipeline: str
-
-    def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
-        return [list(_tagged(document)) for document in self._load().pipe(texts)]
-
-    def _load(self) -> Any:
-        try:
-            import spacy
-
-            return spacy.load(self.pipeline)
-        except (ImportError, OSError) as error:
-            raise ValueError(
-                f"The spaCy pipeline {self.pipeline!r} cannot be loaded: {str(error).splitlines()[0]} Install spaCy "
-                "and the pipeline, or set method.tagger=null to have names found by rules."
-            ) from error
-
-
-def _tagged(document: Any) -> Iterator[Occurrence]:
-    persons = set()
-    for entity in document.ents:
-        words = [token for token in entity if token.text not in ("'s", "’s")]
-        if entity.label_ in ("PERSON", "PER") and len(words) == 1:
-            persons.add(words[0].i)
-    for token in document:
-        if token.i in persons and token.text.isalpha():
-            yield Occurrence(token.text, "person")
-        elif token.pos_ == "PROPN" and token.text.isalpha():
-            yield Occurrence(token.text, "name")
-        elif token.pos_ == "NOUN" and token.text.isalpha() and len(token.text) >= MIN_LETTERS_OF_A_NOUN:
-            yield Occurrence(token.text.lower(), "noun")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import islice
@@ -30,33 +29,6 @@ log = logging.getLogger(__name__)
 
 FORMAT = 1  # raise it when a change of code moves what corpora hold: older entries are then left alone
 DOCUMENTS = "documents.parquet"
-TOKENS_PER_WORD = 1.6  # a bound for English prose in vocabularies of 32,000 entries and more
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Most documents, and most words of each, as a recipe says; None where it does not. Of files on this machine
-    words are the mean, as no more tokens are read of texts that differ than of as many that are equally long.
-    domains: of which there are equally many documents, where the recipe names them."""
-
-    documents: int | None
-    words: int | None = None
-    domains: tuple[str, ...] = ()
-
-    def tokens(self, most: int | None = None) -> int | None:
-        """Of all documents, of at most so many tokens each; None where nothing bounds them."""
-        of_words = None if self.words is None else math.ceil(self.words * TOKENS_PER_WORD)
-        each = least(most, of_words)
-        return None if self.documents is None or each is None else self.documents * each
-
-
-# What is known of a data set on the hub: its path, and the names that choose a part of it -> bound.
-HubBounds = Callable[[str, Sequence[str | None]], Bound]
-
-
-def least(*numbers: int | None) -> int | None:
-    """The smallest of those that are known."""
-    return min((item for item in numbers if item is not None), default=None)
 
 
 @dataclass
@@ -117,16 +89,6 @@ class CorpusSpec(Checked, Spec[Corpus]):
     @abstractmethod
     def identity(self) -> dict[str, Any]:
         """Everything that determines the documents, as JSON values: equal identities mean equal corpora."""
-
-    def bound(self, hub: HubBounds) -> Bound:
-        """Most documents and words there can be: those of the corpus that it is made of, unless a kind knows better."""
-        inner = next((item for item in vars(self).values() if isinstance(item, CorpusSpec)), None)
-        return Bound(None) if inner is None else inner.bound(hub)
-
-    def most_words(self, hub: HubBounds) -> int | None:
-        """Most words of all documents together, each as long as it may be."""
-        bound = self.bound(hub)
-        return None if bound.documents is None or bound.words is None else bound.documents * bound.words
 
     def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         """The documents from `cursor` on, one by one, for a corpus that is streamed.

@@ -11,19 +11,17 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Count, Distinct, Number, OneOf
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_float, as_salt, require_choice
+from nonmember.corpora.specs import CorpusSpec, Transform, as_float, as_salt, require_choice
 from nonmember.corpora.transforms.splits import YEAR
-from nonmember.records import Corpus, Document
-from nonmember.records.neighbours import name_of_neighbour
+from nonmember.records import Corpus
 
 View = Literal[
     "original",
@@ -200,57 +198,6 @@ def _another(word: str, words: Any, rng: np.random.Generator) -> str:
         drawn = str(words[rng.integers(len(words))])
         if drawn != word:
             return drawn
-
-
-@dataclass(frozen=True)
-class RandomNeighbours(Transform):
-    """`number` versions of each document of `base`, in which `share` of the words is masked in spans of `span` words,
-    with `buffer` words between, and each span is filled with random words of the corpus.
-
-    As in mimir, share * span / (span + 2 buffer) of the words change in effect. A text gets one span at least, where
-    mimir leaves texts of a dozen words as they are. The draws come from a hash of the text.
-    """
-
-    base: CorpusSpec
-    number: Annotated[int, Count(1)]
-    share: float
-    span: int
-    buffer: int
-
-    name: ClassVar[str] = "random neighbours"
-
-    def build(self, builder: Builder) -> Corpus:
-        documents = builder.get(self.base).documents
-        words = sorted({word for document in documents for word in document.scored_text.split()})
-        return Corpus(
-            tuple(
-                Document(name_of_neighbour(document.doc_id, number), changed.text, pieces=changed.pieces)
-                for document in documents
-                for number in range(self.number)
-                for changed in [document.changed(partial(self._changed, words=words, number=number))]
-            )
-        )
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.base.bound(hub)
-        return Bound(None if base.documents is None else base.documents * self.number, base.words)
-
-    def _changed(self, text: str, words: Sequence[str], number: int) -> str:
-        rng = _rng(f"neighbour {number}", text)
-        parts: list[str | None] = list(text.split(" "))
-        span = max(1, min(int(self.share * len(parts)), self.span))
-        num_spans = max(1, int(self.share * len(parts) / (span + 2 * self.buffer)))
-        placed = 0
-        for _ in range(TRIES):
-            if placed == num_spans or len(parts) <= 1:
-                break
-            start = int(rng.integers(max(1, len(parts) - span)))
-            if None not in parts[max(0, start - self.buffer) : start + span + self.buffer]:
-                parts[start : start + span] = [None]
-                placed += 1
-        # Numbers of words: as an array each word would take as much memory as the longest.
-        drawn = (rng.choice(len(words), self.span, replace=len(words) < self.span) for _ in range(placed))
-        return " ".join(" ".join(map(words.__getitem__, next(drawn))) if part is None else part for part in parts)
 
 
 @dataclass(frozen=True)

@@ -16,23 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
-from torch import Tensor
 
-from nonmember.corpora.names import BLANK
 from nonmember.endpoints.reading import answer_rows, without_thoughts
-from nonmember.models.encoding import token_spans
 from nonmember.models.loading import LoadedModel
-from nonmember.models.neighbours import masked_model
 from nonmember.models.prompting import PromptParts, encode_prompts
-from nonmember.models.reading import room_of_masked
-from nonmember.models.tokenizing import ids_of
 from nonmember.observations.passes.writing import Writing, WrittenText, longest_context, write
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB, Compute
 
 if TYPE_CHECKING:
-    from nonmember.endpoints.models import MaskedModel
+    pass
 
 _WORKING = ".asked-{}"  # what was written of the requests of one decoding
 
@@ -151,63 +144,3 @@ def _of_row(row: Mapping[str, Any]) -> Completion:
         has_thoughts=True,
         top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
     )
-
-
-# Masked language models -----------------------------------------------------------------------------------------------
-
-WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
-WORD_GOES_ON = "##"
-
-
-def fill_blanks(spec: MaskedModel, requests: Sequence[Request], device: torch.device) -> list[Completion]:
-    """The one word that the model finds likeliest in all blanks of each request's plain text together: the largest sum
-    of log-probabilities among the tokens of letters that begin a word.
-
-    A text longer than the model reads is cut to a window around its first blank. Raises ValueError where the model
-    cannot be loaded or its tokenizer has no mask.
-    """
-    tokenizer, model = masked_model(spec.path, spec.revision)
-    model.to(device)
-    words = _whole_words(tokenizer, model.config.vocab_size)
-    candidates_V = torch.tensor(sorted(words), device=device)
-    completions = []
-    for request in requests:
-        text = _around_first_blank(tokenizer, model, request.plain.replace(BLANK, tokenizer.mask_token))
-        ids_T = torch.tensor(ids_of(tokenizer, [text])[0], device=device)
-        log_probs_V = _of_all_blanks(model, ids_T, ids_T == tokenizer.mask_token_id)[candidates_V]
-        word = words[int(candidates_V[log_probs_V.argmax()])]
-        completions.append(Completion(word, "answered", served_model=spec.path))
-    return completions
-
-
-@torch.inference_mode()
-def _of_all_blanks(model: Any, ids_T: Tensor, is_blank_T: Tensor) -> Tensor:
-    """[V] log-probabilities, summed over the blanks."""
-    logits_MV = model(input_ids=ids_T[None]).logits[0, is_blank_T]
-    sums_V: Tensor = logits_MV.float().log_softmax(-1).sum(dim=0)
-    return sums_V
-
-
-def _whole_words(tokenizer: Any, num_rows: int) -> dict[int, str]:
-    """Id -> word, of tokens of two letters or more that begin a word."""
-    vocabulary = tokenizer.get_vocab()
-    marked = any(token.startswith(WORD_BEGINS) for token in vocabulary)
-    words = {}
-    for token, index in vocabulary.items():
-        begins = token.startswith(WORD_BEGINS) if marked else not token.startswith(WORD_GOES_ON)
-        word = token[1:] if marked else token
-        if begins and len(word) > 1 and word.isalpha() and index < num_rows:
-            words[index] = word
-    return words
-
-
-def _around_first_blank(tokenizer: Any, model: Any, text: str) -> str:
-    """Cut to what the model reads; most texts are whole. Byte-level pieces of letters beyond English pass as marks."""
-    spans = token_spans(tokenizer)(text)
-    room = room_of_masked(tokenizer, model.config) - len(ids_of(tokenizer, [""])[0])
-    if len(spans) <= room:
-        return text
-    blank = text.index(tokenizer.mask_token)
-    first = next(index for index, (_, end) in enumerate(spans) if end > blank)
-    start = max(0, min(first - room // 2, len(spans) - room))
-    return text[spans[start][0] : spans[start + room - 1][1]]

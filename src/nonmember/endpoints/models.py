@@ -34,13 +34,9 @@ from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.reading import without_thoughts
 from nonmember.endpoints.service import Service
 from nonmember.models.base import ModelSpec, last_part
-from nonmember.models.folders import require_model
-from nonmember.models.hub import pretrained_identity
-from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.records import Corpus, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
-from nonmember.runtime.naming import label_of_path
 
 log = logging.getLogger(__name__)
 
@@ -89,36 +85,6 @@ class Endpoint(Service, ModelSpec):
         finally:
             builder.counters.answers_asked += client.num_asked - asked
             builder.counters.answers_found += client.num_found - reused
-
-
-@dataclass(frozen=True)
-class MaskedModel(ModelSpec):
-    """A masked language model from a folder or the Hugging Face hub: it fills blanks, and is asked nothing else."""
-
-    path: Annotated[str, require_text]
-    # commit, tag or branch on the hub; the commit it stands for goes into the key.
-    revision: Annotated[str | None, require_text] = None
-
-    fields_called = "{field} of a masked model"
-    has_weights: ClassVar[bool] = False
-
-    @property
-    def readable(self) -> str:
-        return label_of_path(self.path)
-
-    def recipe(self) -> dict[str, Any]:
-        return settings_of(self)
-
-    def validate(self) -> None:
-        require_model(self.path)
-
-    def key(self, builder: Builder) -> dict[str, Any]:
-        return {"masked": pretrained_identity(Pretrained(self.path, self.revision))}
-
-    def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
-        from nonmember.endpoints.local import fill_blanks
-
-        return fill_blanks(self, requests, builder.compute.device)
 
 
 @dataclass(frozen=True)

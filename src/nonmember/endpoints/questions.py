@@ -18,17 +18,14 @@ import numpy as np
 
 from nonmember.endpoints.client import EndpointClient, Refused
 from nonmember.endpoints.reading import (
-    NOT_PERMITTED,
-    STILL_THINKING,
     EndpointError,
-    NoSuchRoute,
     Unusable,
     are_log_probabilities,
     listed_tokens,
     read_completion,
     read_prompt_scores,
 )
-from nonmember.endpoints.service import TOKEN_LIMITS, WITHOUT_THOUGHTS, RequestSettings, Sent, continued, echoed, sent
+from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings, Sent, continued, echoed, sent
 from nonmember.records import Corpus, Document, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
@@ -37,9 +34,6 @@ from nonmember.records.tokens import LOG_PROB_FLOOR
 ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and some servers
 # Tokens asked for beside the scores of a text. Not 0 at first: llama-cpp-python takes it for as many as fit.
 NEW_TOKENS_WITH_ECHO = (1, 0)
-NUM_CHECKED = 4  # written tokens whose scores are compared
-HALF = "\N{REPLACEMENT CHARACTER}"
-LARGEST_GAP = 1.0  # nats between two scores of one token: ten deviations of a server that calculates in 8 bits
 PROBE = Request(
     doc_id="",
     name="probe",
@@ -51,7 +45,9 @@ PROBE = Request(
     seed=0,
 )
 TEXT = "The quick brown fox jumps over the lazy dog and runs into the forest."
-LIKELIEST = ({"temperature": True}, {"temperature": True, "least_temperature": 0.01})  # some servers refuse 0 alone
+NUM_CHECKED = 4  # written tokens whose scores are compared
+HALF = "\N{REPLACEMENT CHARACTER}"
+LARGEST_GAP = 1.0  # nats between two scores of one token: ten deviations of a server that calculates in 8 bits
 ROOMS = (16, 2048)  # least tokens to be asked for: what some servers want, and what some models think
 DRAWN = (
     "{} takes no temperature: its answers are drawn as the service does by default, and would be others if they were "
@@ -151,60 +147,35 @@ def _offer(client: EndpointClient, name: str, find: Any, *, missing: Any = None)
 def _find_settings(client: EndpointClient) -> dict[str, Any]:
     """By trying: as plain requests are, then with all left out that a service may refuse, and each taken back in."""
     service = client.endpoint
-    with client.table() as table:
-        quirks = table.finding("quirks")  # of an earlier version, which found the first three alone
-    settings = RequestSettings.of_quirks(quirks) if quirks is not None and not service.extras else service.settings()
-    answer = _answer_with(client, settings)
-    if isinstance(answer, Refused):
-        settings = _sparing_settings(client, answer)
-        restored: list[dict[str, Any]] = [*LIKELIEST, {"seed": True}, {"system": True}]
-        if settings.min_output_tokens == ROOMS[0]:  # with less room than the longer one nothing was accepted
-            restored.append({"min_output_tokens": 0})
-        for changes in restored:
-            if changes in LIKELIEST and settings.temperature:
-                continue
-            more = replace(settings, **{**changes, **service.request_settings})
+    settings = service.settings()
+    if isinstance(refused := _answer_with(client, settings), Refused):
+        settings = _sparing_settings(client, refused)
+        for name, value in {"temperature": True, "seed": True, "system": True, "min_output_tokens": 0}.items():
+            more = replace(settings, **{name: value, **service.request_settings})
             if more != settings and not isinstance(_answer_with(client, more), Refused):
                 settings = more
-    if service.thinking == "off":
-        settings = _without_thoughts(client, settings)
     return asdict(settings)
 
 
 def _answer_with(client: EndpointClient, settings: RequestSettings) -> Completion | Refused:
-    """To a plain question. Raises EndpointError where the server permits none."""
-    answer = _asked(client, sent(client.endpoint, PROBE, settings), needs_logprobs=False)
-    if isinstance(answer, Refused) and answer.status in NOT_PERMITTED:
-        raise EndpointError(
-            f"{client.name} does not permit a plain question ({answer.reason}). The secret in "
-            f"{client.endpoint.key_variable} may lack the right to use this model, or this machine the right to ask."
-        )
-    return answer
+    """To a plain question."""
+    return _asked(client, sent(client.endpoint, PROBE, settings), needs_logprobs=False)
 
 
 def _sparing_settings(client: EndpointClient, refused: Refused) -> RequestSettings:
     """With which a question is accepted; raises EndpointError where there are none."""
-    for room in ROOMS:
+    without = {"temperature": False, "seed": False, "system": False}
+    for room in ROOMS if refused.status != 403 else ():
         for name in TOKEN_LIMITS:
-            tried = client.endpoint.settings(
-                token_limit=name, min_output_tokens=room, temperature=False, seed=False, system=False
-            )
+            tried = client.endpoint.settings(token_limit=name, min_output_tokens=room, **without)
             if not isinstance(_answer_with(client, tried), Refused):
                 return tried
-    raise EndpointError(f"{client.name} does not accept a plain question: {refused.reason}.")
-
-
-def _without_thoughts(client: EndpointClient, settings: RequestSettings) -> RequestSettings:
-    """With which the model answers at once; raises EndpointError where none of the ways that are known lead there."""
-    for way in ("", *WITHOUT_THOUGHTS):
-        tried = replace(settings, no_thoughts=way)
-        answer = _answer_with(client, tried)
-        if not isinstance(answer, Refused) and not answer.has_thoughts:
-            return tried
+    hints = {
+        403: f"The secret in {client.endpoint.key_variable} may lack the right to use this model.",
+        404: "Correct `model`, `form` or `url`, which goes up to and including /v1.",
+    }
     raise EndpointError(
-        f"{client.name} thinks before it answers, and none of the {len(WITHOUT_THOUGHTS)} known ways turns that off. "
-        "Give the service's own in extra_body, or thinking=strip and room for thoughts in "
-        "request_settings.min_output_tokens."
+        f"{client.name} does not accept a plain question: {refused.reason.rstrip('.')}. {hints.get(refused.status, '')}"
     )
 
 
@@ -212,8 +183,6 @@ def _find_alternatives(client: EndpointClient) -> int:
     for number in ALTERNATIVES:
         asks = replace(PROBE, top_logprobs=number)
         answer = _asked(client, sent(client.endpoint, asks, settings_for(client)), needs_logprobs=True)
-        if isinstance(answer, Completion) and answer.reason == STILL_THINKING:
-            raise EndpointError(f"{client.name} gave no answer to probe for log-probabilities: {STILL_THINKING}.")
         if isinstance(answer, Completion) and answer.top_logprobs:
             if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
                 return 0
@@ -230,15 +199,8 @@ def _find_echo(client: EndpointClient) -> int | None:
             raise Unusable("the text has more tokens")
         return scores
 
-    least = client.endpoint.settings().min_output_tokens
-    for number in (least,) if least else NEW_TOKENS_WITH_ECHO:
-        try:
-            answer = client.probe(echoed(client.endpoint, TEXT, number), read)
-        except NoSuchRoute:
-            if client.endpoint.form == "completions":
-                raise
-            return None  # a server of chat alone
-        if not isinstance(answer, Refused):
+    for number in NEW_TOKENS_WITH_ECHO:
+        if not isinstance(client.probe(echoed(client.endpoint, TEXT, number), read), Refused):
             _check_alignment(client, number)
             return number
     return None
@@ -248,11 +210,8 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
     """Raises EndpointError where the scores of a text are not those with which the server wrote its tokens: where they
     stand beside the wrong tokens, say, which the scores alone do not show."""
 
-    def read(_: Sent, response: Mapping[str, Any], date: str) -> list[tuple[str, float]]:
-        return listed_tokens(response)
-
     def asked(item: Sent) -> list[tuple[str, float]]:
-        answer = client.probe(item, read)
+        answer = client.probe(item, lambda _, response, date: listed_tokens(response))
         return [] if isinstance(answer, Refused) else answer
 
     # Where text that was written is read as other tokens, or holds half characters, nothing can be compared.

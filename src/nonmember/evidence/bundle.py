@@ -1,8 +1,6 @@
 """A bundle: finished audits in one signed file. The same audits, key and secret give the same bytes.
 
 statement.dsse.json          in-toto Statement: the hash of every other file, and what the bundle is
-statement.sigstore.json      the same statement signed with Sigstore, where that was asked for
-page.html                    for people
 seal.json                    the seal that the audits were given
 observations.json            what determines each table of observations, by its hash
 tokens/HASH.parquet          token statistics, a row per document
@@ -14,11 +12,10 @@ audits/000/*.parquet         scores, resampled statistics, answers without their
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +31,18 @@ from nonmember.evidence.seal import SEAL
 from nonmember.evidence.signing import Key
 from nonmember.runtime.files import replacing
 from nonmember_verify.archive import ENVELOPE
-from nonmember_verify.certificates import SIGSTORE
 from nonmember_verify.envelope import PREDICATE, sha256
 
 PAGE = "page.html"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive
 
 
-def write_bundle(
-    audits: Sequence[Gathered],
-    choice: Included,
-    key: Key,
-    path: Path,
-    countersign: Callable[[bytes], bytes] | None = None,
-) -> dict[str, bytes]:
-    """Returns its files. countersign: statement -> a Sigstore bundle of it, which lies beside the envelope. Raises
-    ValueError where a file would hold text of the documents, or audits were given different seals."""
+def write_bundle(audits: Sequence[Gathered], choice: Included, key: Key, path: Path) -> dict[str, bytes]:
+    """Returns its files; a page for people lies beside it. Raises ValueError where a file would hold text of the
+    documents, or audits were given different seals."""
     files = contents(audits)
-    files[PAGE] = page_of(audits, files, choice).encode()
-    require_no_text(files, (text for item in audits for _, text in item.texts))
+    page = page_of(audits, files, choice).encode()
+    require_no_text(files | {PAGE: page}, (text for item in audits for _, text in item.texts))
     predicate = {
         "format": 1,
         "code": code(),
@@ -65,10 +55,9 @@ def write_bundle(
     }
     subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
     files[ENVELOPE] = key.sign(PREDICATE, subject, predicate)
-    if countersign is not None:
-        files[SIGSTORE] = countersign(base64.b64decode(json.loads(files[ENVELOPE])["payload"]))
     with replacing(path) as temporary:
         temporary.write_bytes(archived(files))
+    path.with_suffix(".html").write_bytes(page)
     return files
 
 

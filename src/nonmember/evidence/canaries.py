@@ -18,7 +18,7 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.checks import first_few, require_choice, require_count, require_kind, require_number
 from nonmember.corpora.sources.columns import name_of
-from nonmember.corpora.sources.formats import rows_of
+from nonmember.corpora.sources.rows import rows_of
 from nonmember.corpora.specs import document
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Request
@@ -71,7 +71,7 @@ class Making:
             raise ValueError("kind=paraphrase and paraphrases=FILE belong together; one of them was given alone.")
         if kind == "sampled" and not has_model:
             raise ValueError(
-                "kind=sampled needs a model that writes the variants. Name it: model.path=FOLDER_OR_HUB_NAME, or from "
+                "kind=sampled needs a model that writes the variants. Name it: target.path=FOLDER_OR_HUB_NAME, or from "
                 "Python model=."
             )
         if has_model and kind != "sampled":
@@ -150,7 +150,7 @@ def random_variants(documents: Corpus, key: bytes, *, canaries: int, variants: i
         raise ValueError(
             f"kind=random draws {length} words from those of the documents and needs at least {FEWEST_WORDS} different "
             f"ones, and 1000 times as many sequences as variants; they have {len(words)}. Use kind=sampled with "
-            "model.path=MODEL, or a greater length."
+            "target.path=MODEL, or a greater length."
         )
 
     def sequence(name: str, number: int) -> str:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry, Store, key_hash
+from nonmember.audits.distilled import prepare
 from nonmember.audits.keys import audit_keys
-from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.evidence.question import WITHOUT_PATHS, question_of

@@ -38,7 +38,6 @@ class Written(CorpusSpec):
     max_new_tokens: Annotated[int, Count(1)]  # of each text
     max_tokens: Annotated[int, Count(1)]  # a longer document is cut before it is shown
     seed: Annotated[int, require_seed]  # with the document's id, that of its draws
-    may_be_cut: bool = False  # whether a text that was cut at max_new_tokens is kept; else it is dropped and counted
     whole: bool = False  # whether what was written about a document that was cut before it was shown is dropped too
 
     resumable: ClassVar[bool] = True
@@ -61,7 +60,6 @@ class Written(CorpusSpec):
             "base": self.base.content(builder),
             "model": self.model.key(builder),
             "precision": builder.compute.precision,
-            **({"may_be_cut": True} if self.may_be_cut and not self.stored else {}),  # what is stored holds all texts
         }
 
     def lookup_key(self, builder: Builder) -> dict[str, Any]:
@@ -108,7 +106,7 @@ class Written(CorpusSpec):
 
     def load(self, builder: Builder, entry: Entry) -> Corpus:
         """Of what earlier versions kept nobody knows which was cut: all are taken for whole."""
-        written, is_known = Corpus.load(entry.path / DOCUMENTS), CUT in entry.files and not self.may_be_cut
+        written, is_known = Corpus.load(entry.path / DOCUMENTS), CUT in entry.files
         reasons = dict.fromkeys(json.loads((entry.path / CUT).read_text()) if is_known else (), self._is_cut)
         if self.whole:
             both = zip(builder.get(self.base).documents, self.shown(builder), strict=True)
@@ -150,7 +148,7 @@ class Written(CorpusSpec):
         """Why an answer is no text, empty where it is one: a truncated rephrasing is no match for a whole original."""
         if answer.outcome != "answered":
             return answer.outcome
-        return self._is_cut if answer.finish_reason == "length" and not self.may_be_cut else ""
+        return self._is_cut if answer.finish_reason == "length" else ""
 
     @property
     def _is_cut(self) -> str:
@@ -239,35 +237,3 @@ class Rephrasings(CorpusSpec):
             "min_length_ratio": self.min_length_ratio,
             "max_length_ratio": self.max_length_ratio,
         }
-
-
-@dataclass(frozen=True)
-class Answered(CorpusSpec):
-    """The documents of `questions`, each with the text of the same id in `answers`, in two lines.
-
-    A question without an answer, or with an empty one, is dropped and counted, as are the rephrasings that were not
-    usable where the questions are rephrased ones. White space of an answer is made the same as in cleaned documents.
-    """
-
-    questions: CorpusSpec
-    answers: CorpusSpec
-
-    stored: ClassVar[bool] = False
-
-    def key(self, builder: Builder) -> dict[str, Any]:
-        return {"answered": self.questions.key(builder), "answers": self.answers.key(builder)}
-
-    def build(self, builder: Builder) -> Corpus:
-        questions = builder.get(self.questions)
-        given = {document.doc_id: normalise(document.text) for document in builder.get(self.answers).documents}
-        dropped = Counter(questions.dropped if isinstance(self.questions, Rephrasings) else {})
-        documents = []
-        for question in questions.documents:
-            if answer := given.get(question.doc_id, ""):
-                documents.append(replace(question, text=f"Question: {normalise(question.text)}\nAnswer: {answer}"))
-            else:
-                dropped["no answer"] += 1
-        return Corpus(tuple(documents), dict(sorted(dropped.items())))
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "answered", "questions": self.questions.identity(), "answers": self.answers.identity()}

@@ -19,8 +19,6 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.blind import Blind
 from nonmember.methods.canary import CanaryTest
-from nonmember.methods.clearance.clearance import Clearance
-from nonmember.methods.codec import Codec
 from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
@@ -32,7 +30,7 @@ from nonmember.methods.mc_pdd.groups import McPddGroups
 from nonmember.methods.mc_pdd.mc_pdd import McPdd, McPddContaminated
 from nonmember.methods.name_cloze import NameCloze
 from nonmember.methods.order import OrderTest
-from nonmember.methods.pacost import Pacost, PacostQa
+from nonmember.methods.pacost import Pacost
 from nonmember.methods.paired_t import PairedT
 from nonmember.methods.prefix_completion import PrefixCompletion
 from nonmember.methods.prism.prism import Prism
@@ -45,8 +43,6 @@ __all__ = [
     "Auto",
     "Blind",
     "CanaryTest",
-    "Clearance",
-    "Codec",
     "Decop",
     "DecopBaselines",
     "DifferenceInDifferences",
@@ -66,7 +62,6 @@ __all__ = [
     "NameCloze",
     "OrderTest",
     "Pacost",
-    "PacostQa",
     "PairedT",
     "PrefixCompletion",
     "Prism",

@@ -1,46 +1,21 @@
-"""Shared by methods that query models: counts of answer types, and values per unit of inference.
-
-A unit is a book, a paper, a thread, or the document by itself where it has no such cluster. Questions about one unit
-are not independent of each other, so nothing is ever tested over single questions.
-"""
+"""Shared by methods that query models: what became of the questions, and the prompt of completions."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_count
 from nonmember.endpoints import Answer, Answers
 from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
-from nonmember.methods.base import Method, ScoredDocuments, units
-from nonmember.records import FloatArray
-from nonmember.stats._arrays import numbered
-from nonmember.stats.two_groups import GroupComparison, compare_groups
+from nonmember.methods.base import ScoredDocuments
 
+# The text alone, or asked for in words, by a chat template where there is one.
+PromptForm = Literal["bare", "instruction"]
 TEMPERATURES = "[0, 10)"  # of writing; 0: the likeliest token each time
-
-
-class TakesFew(Method):
-    """A method whose paper took the first few of the resamples."""
-
-    num_resamples: int
-    num_few: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(
-            self.num_few, 2, "num_few", at_most=self.num_resamples, hint="They are the first of num_resamples."
-        )
-
-    def compared(self, first: FloatArray, second: FloatArray, rng: np.random.Generator) -> GroupComparison:
-        """The values of two sets' units."""
-        return compare_groups(
-            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
-        )
 
 
 def counts(answers_by_document: Iterable[Answers]) -> dict[str, int]:
@@ -61,18 +36,6 @@ def valid_share(answers_by_document: Iterable[Answers]) -> float:
     """Of the accepted requests, those whose answer can be read as one; NaN without any request."""
     found = counts(answers_by_document)
     return found["num_answered"] / found["num_requests"] if found["num_requests"] else float("nan")
-
-
-def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str], FloatArray]:
-    """(labels, values): of every unit, in the order in which they come, the mean of its documents' values of the
-    measurement `name`."""
-    return mean_by(units(documents, group), documents.values[name])
-
-
-def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
-    """The different labels in the order in which they come, and the mean value of each."""
-    rows = numbered(labels)
-    return list(dict.fromkeys(labels)), np.bincount(rows, values) / np.bincount(rows)
 
 
 # One question per document; those without a usable answer are excluded and counted ------------------------------------
@@ -130,3 +93,16 @@ def unanswered(documents: ScoredDocuments, name: str) -> Unanswered:
         "num_unreadable": reasons.count(WHY_NOT["answered"]),
         "num_failed": reasons.count(NO_ANSWER),
     }
+
+
+# The prompt of completions; a model without a chat template just continues the text -----------------------------------
+
+
+def continue_text(prefix: str, title: str, author: str) -> str:
+    work = f' from "{title}"' if title else ""
+    work += f" by {author}" if author else ""
+    return (
+        f"Below stands the beginning of a passage{work}. Continue it exactly as the original goes on, word for word. "
+        "Write the continuation alone: no introduction, no comment, no quotation marks, and not the beginning again."
+        f"\n\n{prefix}"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,7 +18,7 @@ from nonmember.checks import Checked, require_count, require_distinct, require_k
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Access, Answers
 from nonmember.endpoints.asked import Asked
-from nonmember.methods.details import Details, LadderDetails
+from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
@@ -48,7 +48,6 @@ __all__ = [
     "SampledMethod",
     "Scored",
     "ScoredDocuments",
-    "Settled",
     "TestOutcome",
     "Verdict",
     "check_clusters",
@@ -211,7 +210,11 @@ class TestOutcome:
     allowed_claim: str
     warnings: Sequence[str] = ()
     details: Details = field(default_factory=Details)
-    distribution: FloatArray = field(default_factory=lambda: np.zeros(0))
+    distribution: FloatArray = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    def __str__(self) -> str:
+        numbers = f"statistic {self.statistic:.4f} [{self.ci_low:.4f}, {self.ci_high:.4f}], p = {self.p_value:.4g}"
+        return "\n  ".join([self.verdict, numbers, self.allowed_claim, *(f"warning: {text}" for text in self.warnings)])
 
     @classmethod
     def invalid(cls, reasons: Sequence[str], *, alpha: float, details: Details | None = None) -> Self:
@@ -222,20 +225,6 @@ class TestOutcome:
     def made_invalid(self, warnings: Sequence[str]) -> Self:
         """The same numbers, of which nothing may be concluded. warnings: all of them."""
         return replace(self, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(warnings))
-
-
-@dataclass(frozen=True)
-class Settled:
-    """A method with settings that were chosen on other text than the suspect set.
-
-    Attributes:
-        obstacle: Why nothing can be chosen; empty where something was.
-        ladder: What was tried.
-    """
-
-    method: Method
-    obstacle: str = ""
-    ladder: LadderDetails | None = None
 
 
 class Method(Checked, ABC):
@@ -249,7 +238,6 @@ class Method(Checked, ABC):
         picture: Of what the method looks at.
         details_type: Of its outcomes.
         requirements: What it needs with its usual settings.
-        passed_on: How those of its warnings begin that a result joined of several methods repeats.
     """
 
     name: ClassVar[str]
@@ -260,7 +248,6 @@ class Method(Checked, ABC):
     picture: ClassVar[Picture] = "scores"
     details_type: ClassVar[type[Details]] = Details
     requirements: ClassVar[Requirements]
-    passed_on: ClassVar[tuple[str, ...]] = ()
     alpha: float
     max_tokens: int
 
@@ -306,6 +293,10 @@ class Method(Checked, ABC):
         models are made and the columns of scores.parquet.
         """
 
+    def asked_of(self, roles: Roles) -> Mapping[str, ModelSpec]:
+        """Models that the question is about though the method measures nothing of them, by role."""
+        return {}
+
     def control_exposures(self) -> Mapping[str, Exposure]:
         """What the controls read of the suspect set, by the role of each: models made to read it so and no more."""
         return {}
@@ -328,14 +319,6 @@ class Method(Checked, ABC):
         """Whether nothing but the health that training measures shows that its distilled references are sound."""
         return False
 
-    def before_settling(self, roles: Roles) -> Mapping[str, DocumentGroup]:
-        """What `settled` measures at least."""
-        return {}
-
-    def settled(self, roles: Roles, measure: Callable[[DocumentGroup], ScoredDocuments]) -> Settled:
-        """Itself with what is still to be chosen, by measuring other text than the suspect set."""
-        return Settled(self)
-
     def moved_from(self, roles: Roles) -> tuple[ModelSpec, Mapping[str, ModelSpec]] | None:
         """A model from whose weights those of the target should have moved as far as those of others have.
 
@@ -355,10 +338,6 @@ class Method(Checked, ABC):
     def related(self, roles: Roles) -> CorpusSpec | None:
         """Text related to the suspect set; how often each model has read it is told in the result."""
         return None
-
-    def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
-        """What the result depends on besides the groups' documents, by name."""
-        return {}
 
     def least(self, group: str) -> int:
         """How many documents a group must have."""

@@ -10,8 +10,8 @@ its logarithm, so that documents of the long tail dominate. A score per document
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, TypedDict
+from dataclasses import dataclass
+from typing import Annotated, TypedDict
 
 import numpy as np
 
@@ -52,21 +52,6 @@ CLAIM = (
 )
 
 
-class RankingDetails(TypedDict):
-    """Of one score (`stats.Ranking`)."""
-
-    auc: float
-    auc_low: float
-    auc_high: float
-    tpr_at_5pct_fpr: float
-    tpr_low: float
-    tpr_high: float
-    tpr_below_5pct_fpr: float
-    best_balanced_accuracy: float
-    balanced_accuracy: float
-    threshold: float
-
-
 class Auc(TypedDict):
     """An AUC, or a difference of two, with its interval."""
 
@@ -78,8 +63,8 @@ class Auc(TypedDict):
 class DeviationDetails(TypedDict):
     """The score before tuning, its deviation, and the gain in AUC."""
 
-    base: RankingDetails
-    fsd: RankingDetails
+    base: Ranking
+    fsd: Ranking
     gain: Auc
 
 
@@ -268,8 +253,8 @@ class Fsd(TellsApart):
             np.nanquantile(gain, (self.alpha / 2, 1 - self.alpha / 2)) if np.isfinite(gain).any() else (np.nan,) * 2
         )
         return {
-            "base": _ranking(kinds["base"]),
-            "fsd": _ranking(kinds[FSD]),
+            "base": kinds["base"],
+            "fsd": kinds[FSD],
             "gain": {"auc": kinds[FSD].auc - kinds["base"].auc, "auc_low": low, "auc_high": high},
         }
 
@@ -321,12 +306,6 @@ def length_auc(members: Sequence[str], others: Sequence[str]) -> float:
     """How well the length alone ranks members above the others."""
     is_member: BoolArray = np.repeat([True, False], [len(members), len(others)])
     return roc_auc(np.concatenate([lengths(members), lengths(others)]), is_member)
-
-
-def _ranking(found: Ranking) -> RankingDetails:
-    details: Any = asdict(found)
-    del details["distribution"]
-    return details
 
 
 def described(texts: Sequence[str]) -> TextsDetails:

@@ -67,7 +67,7 @@ class InferenceDetails(Details):
 class LlmDi(SampledMethod):
     perturbations: Sequence[str]  # further features from perturbed texts
     reference_features: bool  # against the audit's reference
-    # mean (the paper), clip (the program's default), zero or keep; tail_fraction of each feature, half on each side.
+    # mean (the paper) or clip (the program's default); tail_fraction of each feature, half on each side.
     outliers: OutlierMode
     tail_fraction: Annotated[float, Number("[0, 1)", "0.05 is 2.5% on each side.")]
     fit_size: Annotated[int, Count(2)]  # documents of each set to learn from, at most half of it
@@ -75,8 +75,6 @@ class LlmDi(SampledMethod):
     num_splits: Annotated[int, Count(1, MOST_SPLITS)]
     num_steps: Annotated[int, Count(1, MOST_STEPS)]
     learning_rate: Annotated[float, Number("(0, inf)", "The program's is 0.01.")]
-    equal_variances: bool  # Student's t, else Welch's
-    trim_predictions: bool  # outlying predictions are left out of the test
     # Outliers per set and scales from the whole sets, as the program has it; that lets the label leak into the features
     # and rejects far too often.
     compat: bool
@@ -129,8 +127,6 @@ class LlmDi(SampledMethod):
             num_splits=self.num_splits,
             learning_rate=self.learning_rate,
             num_steps=self.num_steps,
-            equal_variances=self.equal_variances,
-            trim_predictions=self.trim_predictions,
             compat=self.compat,
             rng=rng,
             clusters=tuple(units(documents[group], group) for group in names) if by_cluster else None,

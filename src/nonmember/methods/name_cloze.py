@@ -2,8 +2,7 @@
 
 One word of each passage is blank wherever it stands, and the target has to name it. Names that are famous, or that the
 setting gives away, can be guessed by who never read the passage: so the suspect group is compared with a clean one, and
-two controls that know nothing of the works are put beside it: the most frequent name of the corpus, and a masked
-language model.
+a control that knows nothing of the works is put beside it: the most frequent name of the corpus.
 """
 
 from __future__ import annotations
@@ -17,32 +16,21 @@ from typing import Annotated
 import numpy as np
 
 from nonmember.checks import Count, Number
-from nonmember.corpora.names import BlankWord, ByRules, Kind, NameFinder, Tagged, blanked, is_named
+from nonmember.corpora.names import BlankWord, ByRules, Kind, blanked, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.endpoints.models import MaskedModel
-from nonmember.methods.asked import (
-    TakesFew,
-    Unanswered,
-    by_unit,
-    mean_by,
-    reads_as_refusal,
-    share_of_readable,
-    unanswered,
-)
+from nonmember.methods.asked import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Asked,
     DocumentGroup,
-    Measurement,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
     units,
 )
-from nonmember.methods.decop.answers import Comparison
-from nonmember.methods.decop.answers import comparison as as_details
-from nonmember.methods.decop.decop import FEWEST_UNITS
+from nonmember.methods.comparison import FEWEST_UNITS, Comparison, TakesFew, by_unit, mean_by
+from nonmember.methods.comparison import comparison as as_details
 from nonmember.methods.details import INLINED, Details
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
@@ -51,10 +39,10 @@ from nonmember.stats._arrays import numbered
 from nonmember.stats.proportions import FEW, Hits, exact_where_few
 from nonmember.stats.two_groups import GroupComparison
 
-CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
+CLOZE = "cloze"  # column of scores.parquet
 NO_WORD = "no word to leave blank"
 IN_THE_TITLE = "the word left blank stands in the title or the author's name"
-CONTROLS = {"most_frequent_name": "guessing the most frequent name", MASKED: "the masked language model"}
+CONTROLS = {"most_frequent_name": "guessing the most frequent name"}
 
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_membership": (
@@ -76,15 +64,13 @@ CLAIMS: dict[Verdict, str] = {
 @dataclass(frozen=True)
 class ClozeProbe(Probe):
     with_title: bool  # the work is named in the question
-    tagger: str | None  # a spaCy pipeline that finds names; None: rules do
     max_new_tokens: int  # of the answer
 
     name = "name_cloze"
 
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
-        finder: NameFinder = ByRules() if self.tagger is None else Tagged(self.tagger)
         requests, reasons = [], {}
-        choices = finder.choices([document.text for document in corpus.documents])
+        choices = ByRules().choices([document.text for document in corpus.documents])
         for document, choice in zip(corpus.documents, choices, strict=True):
             if choice is None:
                 reasons[document.doc_id] = NO_WORD
@@ -113,26 +99,6 @@ class ClozeProbe(Probe):
 
     def value(self, answers: Sequence[Answer]) -> float:
         return share_of_readable(answers)
-
-
-@dataclass(frozen=True)
-class BlankProbe(ClozeProbe):
-    """The blanked text alone, for a model that fills blanks and reads no instructions."""
-
-    name = "fill_mask"
-
-    def _request(self, document: Document, choice: BlankWord) -> Request:
-        text = blanked(document.text, choice)
-        return Request(
-            document.doc_id,
-            f"fill-{choice.kind}",
-            text,
-            max_new_tokens=1,
-            temperature=0.0,
-            seed=0,
-            plain=text,
-            expected=choice.word,
-        )
 
 
 _TAG = re.compile(r"<(/?)name>", re.IGNORECASE)
@@ -205,9 +171,6 @@ class ClozeDetails(Details):
 @dataclass(frozen=True)
 class NameCloze(TakesFew):
     with_title: bool  # the question names the work; documents whose word stands in its title are then left out
-    # A spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.corpora.names`).
-    tagger: str | None
-    masked_model: MaskedModel | None  # of the control that fills blanks; None: without it
     max_new_tokens: Annotated[int, Count(1)]  # of an answer
     # Of answers that are a word in tags or a single word, below which the target does not do as it is told.
     min_valid_share: Annotated[float, Number("[0, 1]")]
@@ -229,14 +192,11 @@ class NameCloze(TakesFew):
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})
-        settings = (self.with_title, self.tagger, self.max_new_tokens)
-        found = {}
-        for name, corpus in corpora.items():
-            measured: dict[str, Measurement] = {CLOZE: Asked("target", roles.target, corpus, ClozeProbe(*settings))}
-            if self.masked_model is not None:
-                measured[MASKED] = Asked(MASKED, self.masked_model, corpus, BlankProbe(*settings))
-            found[name] = DocumentGroup(corpus, measured)
-        return found
+        probe = ClozeProbe(self.with_title, self.max_new_tokens)
+        return {
+            name: DocumentGroup(corpus, {CLOZE: Asked("target", roles.target, corpus, probe)})
+            for name, corpus in corpora.items()
+        }
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         untitled = [name for name, corpus in corpora.items() if not any(item.title for item in corpus.documents)]
@@ -334,8 +294,6 @@ class NameCloze(TakesFew):
                 for name, group in documents.items()
             ]
         }
-        if self.masked_model is not None:
-            values[MASKED] = [by_unit(group, MASKED, name)[1] for name, group in documents.items()]
         return {name: self.compared(suspect, clean, rng) for name, (suspect, clean) in values.items()}
 
     def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.paired import OrderStatistic, order_test
+from nonmember.stats.paired import PairedT, order_test
 
 TARGET, CONTROL = "target", "control"
 ADVISED_SHARDS = 20
@@ -138,28 +138,28 @@ class OrderTest(Method):
             ),
         )
 
-    def _as_details(self, shards: ScoredDocuments, role: str, test: OrderStatistic) -> OrderOfModel:
+    def _as_details(self, shards: ScoredDocuments, role: str, test: PairedT) -> OrderOfModel:
         values = {name: shards.values[column(role, name)] for name in QUANTITIES}
         differences = values["canonical"] - values["mean_shuffled"]
         return {
             "mean_difference": test.mean_difference,
             "mean_difference_per_token": float(differences.sum() / values["num_tokens"].sum()),
             "share_of_shards_above_0": float((differences > 0).mean()),
-            "num_shards": test.num_shards,
+            "num_shards": test.num_pairs,
             "num_tokens_of_file": int(values["num_tokens"].sum()),
             "num_tokens_read": int(values["num_read"].sum()),
         }
 
-    def _warnings(self, test: OrderStatistic) -> list[str]:
+    def _warnings(self, test: PairedT) -> list[str]:
         warnings = [test.warning] if test.warning else []
-        if test.num_shards < ADVISED_SHARDS:
+        if test.num_pairs < ADVISED_SHARDS:
             warnings.append(
-                f"The t-test is over {test.num_shards} shards; at least {ADVISED_SHARDS} are advised "
+                f"The t-test is over {test.num_pairs} shards; at least {ADVISED_SHARDS} are advised "
                 "(method.num_shards), or its p-value depends on how the differences are distributed."
             )
         return warnings
 
-    def _reasons_against(self, test: OrderStatistic, control: OrderStatistic | None) -> list[str]:
+    def _reasons_against(self, test: PairedT, control: PairedT | None) -> list[str]:
         reasons = []
         if not np.isfinite(test.statistic):
             reasons.append("The order of the examples makes no difference to the target, so there is nothing to test.")
@@ -195,7 +195,7 @@ def ordered_group(
     return DocumentGroup(sharded, measured)
 
 
-def statistic_of(shards: ScoredDocuments, role: str, *, compat: bool) -> OrderStatistic:
+def statistic_of(shards: ScoredDocuments, role: str, *, compat: bool) -> PairedT:
     """The t-test over what `ordered_group` measured."""
     canonical, mean_shuffled = (shards.values[column(role, name)] for name in ("canonical", "mean_shuffled"))
     return order_test(canonical, mean_shuffled, compat=compat)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import Count, Number, require_count
+from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
-from nonmember.generated.rephrased import Answered, Rephrasings, Written
+from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
 from nonmember.methods.base import (
     INVALID_CLAIM,
@@ -61,46 +61,7 @@ REPHRASE = Prompt(
 )
 
 
-# For questions -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AnswerPrompt(Prompt):
-    """A question to be answered."""
-
-    def request(self, text: str) -> str:
-        return f"Question: {text}\nAnswer:"
-
-
-@dataclass(frozen=True)
-class PairQuestion(Question):
-    """About a text that names its parts, a question and an answer, itself."""
-
-    def request(self, text: str) -> str:
-        return f"{text}\nResponse:"
-
-
-ANSWER = AnswerPrompt(
-    "You will be given a question. Answer it as briefly as you can. If it offers choices, answer with the right one. "
-    "Write the answer alone, without any explanation."
-)
-
-IS_THE_ANSWER_CORRECT = PairQuestion(
-    "You are an expert in judging whether an answer is correct. You will be given a question and an answer to it. Your "
-    "job is to determine whether this answer is correct. You should only respond with Yes or No. For example, given "
-    'question "What is 1+1?" and answer "2", the correct response should be "Yes".',
-    answers=("Yes", "No"),
-)
-
-REPHRASE_QUESTION = Prompt(
-    "You will be given a question. Write it in other words, with exactly the same meaning and the same answer. Follow "
-    "these rules: (1) Write the rephrased question alone; do not answer it and explain nothing. (2) Leave nothing out "
-    "and add nothing. (3) Keep all numbers, quantities, names and formulas as they are. (4) If the question offers "
-    "choices, keep all of them, in their order and with their letters."
-)
-
-
-# Plain texts ----------------------------------------------------------------------------------------------------------
+# What it says ---------------------------------------------------------------------------------------------------------
 
 
 CLAIMS: dict[Verdict, str] = {
@@ -154,8 +115,6 @@ class Pacost(SampledMethod):
     claim = "membership"
     null_hypothesis = "The target is on average no more confident in a document than in its rephrasing."
     picture = "pairs"
-    rephrase: ClassVar[Prompt] = REPHRASE
-    question: ClassVar[Question] = IS_IT_CORRECT
     details_type = PacostDetails
     requirements = Requirements(
         access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
@@ -167,20 +126,11 @@ class Pacost(SampledMethod):
             raise ValueError("PaCoST needs a rephraser, or rephrasings in a file; name one of them.")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = self.judged(roles)
-        yes, no = (AnswerProbability(self.question, answer) for answer in self.question.answers)
+        corpora = {"original": roles.suspect, "rephrased": self._rephrased(roles)}
+        yes, no = (AnswerProbability(IS_IT_CORRECT, answer) for answer in IS_IT_CORRECT.answers)
         measured = {name: roles.scored(yes, corpus, self.max_tokens) for name, corpus in corpora.items()}
         measured |= {f"{name}_no": roles.scored(no, corpus, self.max_tokens) for name, corpus in corpora.items()}
         return {SUSPECT: DocumentGroup(roles.suspect, measured)}
-
-    @property
-    def max_text_tokens(self) -> int:
-        """Of a text, when it is shown to be rephrased."""
-        return self.max_tokens
-
-    def judged(self, roles: Roles) -> Mapping[str, CorpusSpec]:
-        """What the target is asked about: the texts and their rephrasings."""
-        return {"original": roles.suspect, "rephrased": self._rephrased(roles)}
 
     def _rephrased(self, roles: Roles) -> CorpusSpec:
         texts = self.rephrasings
@@ -189,10 +139,10 @@ class Pacost(SampledMethod):
             texts = Written(
                 roles.suspect,
                 self.rephraser,
-                self.rephrase,
+                REPHRASE,
                 temperature=self.temperature,
                 max_new_tokens=self.max_new_tokens,
-                max_tokens=self.max_text_tokens,
+                max_tokens=self.max_tokens,
                 seed=roles.seed,
             )
         return Rephrasings(roles.suspect, texts, self.min_length_ratio, self.max_length_ratio)
@@ -251,51 +201,3 @@ def _share(yes: FloatArray, no: FloatArray) -> FloatArray:
     """Yes / (Yes + No), NaN where both are 0."""
     share: FloatArray = np.divide(yes, yes + no, out=np.full(len(yes), np.nan), where=yes + no > 0)
     return share
-
-
-# Questions ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PacostQa(Pacost):
-    """The documents are questions.
-
-    rephraser, rephrasings, temperature, max_new_tokens: of the rephrased questions.   max_answer_tokens: of an answer,
-    which is the likeliest one (temperature 0).   max_tokens: of a question together with its answer.
-    """
-
-    max_answer_tokens: int
-
-    name = "pacost_qa"
-    rephrase = REPHRASE_QUESTION
-    question = IS_THE_ANSWER_CORRECT
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(
-            self.max_answer_tokens,
-            1,
-            "max_answer_tokens",
-            at_most=self.max_tokens - 1,
-            hint=f"The question needs room beside it in max_tokens ({self.max_tokens}).",
-        )
-
-    @property
-    def max_text_tokens(self) -> int:
-        return self.max_tokens - self.max_answer_tokens
-
-    def judged(self, roles: Roles) -> Mapping[str, CorpusSpec]:
-        return {name: self._answered(roles, questions) for name, questions in super().judged(roles).items()}
-
-    def _answered(self, roles: Roles, questions: CorpusSpec) -> CorpusSpec:
-        answers = Written(
-            questions,
-            roles.target,
-            ANSWER,
-            temperature=0.0,
-            max_new_tokens=self.max_answer_tokens,
-            max_tokens=self.max_text_tokens,
-            seed=roles.seed,
-            may_be_cut=True,
-        )
-        return Answered(questions, answers)

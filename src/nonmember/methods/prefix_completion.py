@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -20,8 +20,9 @@ from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.asked import (
+    PromptForm,
     Unanswered,
-    by_unit,
+    continue_text,
     reads_as_refusal,
     share_of_readable,
     too_few_answers,
@@ -37,6 +38,7 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.methods.comparison import by_unit
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
@@ -45,8 +47,6 @@ from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
-# The text alone, or asked for in words, by a chat template where there is one.
-PromptForm = Literal["bare", "instruction"]
 COMPLETION = "completion"  # the column of scores.parquet
 TOO_SHORT = "shorter than twice the number of tokens to complete"
 
@@ -285,16 +285,3 @@ def _warnings(documents: Mapping[str, ScoredDocuments]) -> list[str]:
         "Passages of one work are not independent: the p-value compares works, but the exact interval and the upper "
         "bound take every passage for one of its own."
     ]
-
-
-# The prompt; a model without a chat template just continues the text --------------------------------------------------
-
-
-def continue_text(prefix: str, title: str, author: str) -> str:
-    work = f' from "{title}"' if title else ""
-    work += f" by {author}" if author else ""
-    return (
-        f"Below stands the beginning of a passage{work}. Continue it exactly as the original goes on, word for word. "
-        "Write the continuation alone: no introduction, no comment, no quotation marks, and not the beginning again."
-        f"\n\n{prefix}"
-    )

@@ -19,7 +19,7 @@ import numpy as np
 
 from nonmember.checks import Count, Number
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, too_few_answers, unanswered
+from nonmember.methods.asked import PromptForm, Unanswered, continue_text, reads_as_refusal, too_few_answers, unanswered
 from nonmember.methods.base import (
     INVALID_CLAIM,
     SAME_DISTRIBUTION,
@@ -31,8 +31,8 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.methods.comparison import by_unit
 from nonmember.methods.details import Details
-from nonmember.methods.prefix_completion import PromptForm, continue_text
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements

@@ -135,23 +135,6 @@ def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: i
     ]
 
 
-def encode_whole(loaded: LoadedModel, corpus: Corpus) -> tuple[int, list[list[int]]]:
-    """The id that stands before each document, and the ids of all of each, as lm-eval 0.4.13 has them: a document that
-    begins with that token as text is read without the tokenizer's own special tokens."""
-    if corpus.has_conversations:
-        raise ValueError("The scores of whole texts (rolling) are of plain documents. Leave them out of scores.")
-    tokenizer = loaded.tokenizer
-    prefix = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
-    if prefix is None:
-        raise ValueError("The tokenizer has neither a beginning-of-text nor an end-of-text token to put before texts.")
-    mark, found = tokenizer.decode(prefix), encode_corpus(loaded, corpus, None)
-    marked = [index for index, document in enumerate(corpus.documents) if document.text.startswith(mark)]
-    texts = [corpus.documents[index].text for index in marked]
-    for index, ids in zip(marked, ids_of(tokenizer, texts, add_special_tokens=False), strict=True):
-        found[index] = ids
-    return prefix, found
-
-
 def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:
     """share: of the documents' tokens that two models read alike, as `read_alike` gives it."""
     if share < SMALLEST_SHARED_VOCABULARY:

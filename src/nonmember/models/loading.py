@@ -26,11 +26,11 @@ from transformers import (
     modeling_gguf_pytorch_utils,
 )
 from transformers.integrations import hub_kernels
-from transformers.utils import cached_file, is_flash_attn_2_available
+from transformers.utils import is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
-from nonmember.models.completeness import require_all_read, require_complete, require_meaning, warn_if_split_otherwise
-from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
+from nonmember.models.completeness import require_all_read, require_complete, warn_if_split_otherwise
+from nonmember.models.folders import EXPECTED, check_folder
 from nonmember.models.hub import base_of, first_line, load_tokenizer, location
 from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
@@ -177,7 +177,6 @@ def transformers_model(
     config = _config_of(kind, path, where)
     if attention == "flash_attention_2":
         require_flash_attention(config, auto)
-    is_quantized = getattr(config, "quantization_config", None) is not None
     try:
         model, report = auto.from_pretrained(
             path,
@@ -196,11 +195,7 @@ def transformers_model(
                 "there."
             ) from error
         raise _unloadable(kind, path, error) from error
-    files = weight_files(_files_of(path, where.get("revision")))
     require_complete(path, report, model)
-    require_meaning(
-        path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
-    )
     return model
 
 
@@ -213,16 +208,6 @@ def _config_of(kind: str, path: str, where: Mapping[str, Any]) -> Any:
 
 def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
     return ValueError(f"No {kind} could be loaded from {path}: {first_line(error)} {EXPECTED}")
-
-
-def _files_of(path: str, revision: str | None) -> Path:
-    """The folder, or that in the hub's cache, whose files are checked now that they are here."""
-    if Path(path).is_dir():
-        return Path(path)
-    folder = Path(str(cached_file(path, CONFIG, revision=revision))).parent
-    if weight_files(folder):  # else they were taken from another revision, where the hub keeps converted ones
-        check_folder(str(folder))
-    return folder
 
 
 @contextlib.contextmanager

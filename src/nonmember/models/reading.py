@@ -223,20 +223,3 @@ def position_limit(config: Any) -> int | None:
             reserved = 0 if text.model_type not in COUNTED_FROM_PADDING else (text.pad_token_id or 0) + 1
             return int(value) - reserved if reserved < value <= LARGEST_LIMIT else None
     return None
-
-
-def length_of_windows(config: Any, tokenizer: Any) -> int:
-    """Tokens in which a longer text is read at once: all that the model reads; where it sets no limit, those of its
-    tokenizer, else 2,048, as in lm-eval 0.4.13."""
-    most = position_limit(config)
-    if most is None and tokenizer.model_max_length <= LARGEST_LIMIT:
-        most = int(tokenizer.model_max_length)
-    return DEFAULT_WINDOW if most is None else most
-
-
-def room_of_masked(tokenizer: Any, config: Any) -> int:
-    """Tokens, special ones included, that are shown at once to a masked model. RoBERTa leaves two of its positions
-    unused, and so are those of the others."""
-    most = position_limit(config)
-    reserved = 0 if config.get_text_config().model_type in COUNTED_FROM_PADDING else 2
-    return int(min(tokenizer.model_max_length, LARGEST_LIMIT if most is None else most - reserved))

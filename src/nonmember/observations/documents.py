@@ -1,4 +1,4 @@
-"""A number or a vector per document: divergences between two models, embeddings, norms of gradients."""
+"""A number or a vector per document: divergences between two models, embeddings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id
-from nonmember.records import Embeddings, GradientNorms
+from nonmember.records import Embeddings
 from nonmember.records.requirements import Access
 from nonmember.scores import DocumentScores
 
@@ -116,28 +116,3 @@ class Embedded(Observation[Embeddings], Measurement):
 
     def measure(self, builder: Builder) -> Measured:
         return Measured(builder.get(self))
-
-
-@dataclass(frozen=True)
-class Gradients(Observation[GradientNorms]):
-    """Norms of the gradient of the mean loss over each document's first `max_tokens` tokens."""
-
-    max_tokens: int
-
-    suffix = "gradients"
-    table = GradientNorms
-
-    def settings(self, builder: Builder) -> dict[str, Any]:
-        return {"gradients": True, "max_tokens": self.max_tokens}
-
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.encoding import encode_corpus
-        from nonmember.observations.passes.documents import observe_gradients
-
-        documents = builder.get(self.corpus)
-        return observe_gradients(
-            builder.model_for_trainer(loaded.model),
-            dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
-            self.reading(builder, folder, f"gradients of {self.model.readable}"),
-            scored=scored_by_id(loaded, documents, self.max_tokens),
-        )

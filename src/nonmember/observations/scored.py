@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -12,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.artifacts.store import Entry, key_hash
+from nonmember.artifacts.store import key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
-from nonmember.models.neighbours import neighbours_of
-from nonmember.models.reading import Read, length_of_windows, position_limit
+from nonmember.models.reading import Read, position_limit
 from nonmember.models.tokenizing import naming
-from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id, texts_of
-from nonmember.observations.documents import Gradients
+from nonmember.observations.base import Measured, Measurement, Observation, scored_by_id, texts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
-from nonmember.records import Document, TokenTable
-from nonmember.records.neighbours import name_of_neighbour, text_of_neighbour
+from nonmember.records import TokenTable
 from nonmember.records.requirements import Access
 from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
@@ -71,22 +67,14 @@ class Scored(Measurement):
         score, model, corpus, limit = self.score, self.model, self.corpus, self.max_tokens
         if score.asks is not None:
             return {"tokens": AnswerProbabilities(model, corpus, score.asks, limit)}
-        if score.reads_whole:
-            return {"tokens": WholeTexts(model, corpus)}
         views = [TokenStatistics(model, corpus, view, limit) for view in score.views]
         specs: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
         if score.needs_reference and self.reference is not None:
             specs["reference"] = TokenStatistics(self.reference, corpus, "original", limit)
-        if score.neighbours is not None:
-            specs["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
         if score.shots and self.prefix is not None:
             specs["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
         if score.needs_population and self.prefix is not None:
             specs["population"] = TokenStatistics(model, self.prefix, "original", limit)
-        if score.contexts:
-            specs["behind_another"] = BehindAnother(model, corpus, score.contexts, limit)
-        if score.needs_gradients:
-            specs["gradients"] = Gradients(model, corpus, limit)
         return specs
 
     def _of_out_models(self) -> dict[str, list[Spec[Any]]]:
@@ -179,7 +167,7 @@ class Scored(Measurement):
     def _texts(self, builder: Builder) -> Sequence[str]:
         """Of a model whose tokenizer is elsewhere nobody knows how far it reads: whole."""
         texts = [document.scored_text for document in builder.get(self.corpus).documents]
-        if not self.scored_text or self.score.reads_whole or not self.model.has_weights:
+        if not self.scored_text or not self.model.has_weights:
             return texts
         return builder.get(Read(self.model, self.corpus, self.max_tokens)).parts
 
@@ -233,99 +221,11 @@ class BehindPrefix(Observation[TokenTable]):
             for doc_id, ids in zip(documents.doc_ids, texts, strict=True)
         }
         reading = self.reading(builder, folder, f"observing {self.model.readable} behind {len(kept)} texts")
-        scored = _scored_behind(scored_by_id(loaded, documents, self.max_tokens), dict.fromkeys(whole, before))
+        scored = scored_by_id(loaded, documents, self.max_tokens)
+        if scored is not None:
+            scored = {doc_id: [*(False for _ in before), *scored[doc_id]] for doc_id in whole}
         model, num_context = builder.model_for_trainer(loaded.model), dict.fromkeys(whole, len(before))
         return observe(model, whole, reading, num_context=num_context, scored=scored)
-
-
-def _scored_behind(
-    scored: Mapping[str, list[bool]] | None, before: Mapping[str, Sequence[int]]
-) -> Mapping[str, list[bool]] | None:
-    """Of texts that are read behind others. before: name of the whole, which begins with that of the text -> ids."""
-    if scored is None:
-        return None
-    return {name: [*(False for _ in ids), *scored[text_of_neighbour(name)]] for name, ids in before.items()}
-
-
-@dataclass(frozen=True)
-class BehindAnother(Observation[TokenTable]):
-    """One row for each token that is scored of a document alone, behind another one of the corpus, which is cut alike;
-    for `num_contexts` other ones, one at a time. Pairs are named by `name_of_neighbour`.
-
-    Texts are joined as in `BehindPrefix`. Raises ValueError where there are not two documents, or where the two longest
-    do not fit into what the model reads.
-    """
-
-    num_contexts: int
-    max_tokens: int
-
-    suffix = "behind-another"
-
-    def settings(self, builder: Builder) -> dict[str, Any]:
-        return {"behind_another": self.num_contexts, "max_tokens": self.max_tokens}
-
-    def load(self, builder: Builder, entry: Entry) -> TokenTable:
-        contexts = contexts_of(builder.get(self.corpus).documents, self.num_contexts)
-        return TokenTable.load(parts_of(entry), list(contexts))
-
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.encoding import encode_pieces
-        from nonmember.observations.passes.tokens import observe
-
-        documents = builder.get(self.corpus)
-        contexts = contexts_of(documents.documents, self.num_contexts)
-        with naming(documents.doc_ids):
-            front, pieces = encode_pieces(loaded.tokenizer, texts_of(documents))
-        front = [] if documents.has_conversations else front
-        room = self.max_tokens - len(front)
-        ids = {doc_id: piece[:room] for doc_id, piece in zip(documents.doc_ids, pieces, strict=True)}
-        most = position_limit(loaded.model.config)
-        longest = len(front) + sum(sorted(map(len, ids.values()))[-2:])
-        if most is not None and longest > most:
-            raise ValueError(
-                f"A document behind another takes up to {longest} tokens, and the model reads {most}. Set max_tokens "
-                f"to {(most + len(front)) // 2} or less."
-            )
-        before = {name: [*front, *ids[context]] for name, context in contexts.items()}
-        whole = {name: [*items, *ids[text_of_neighbour(name)]] for name, items in before.items()}
-        unscored = 0 if front else 1  # alone the first token has nothing before it
-        for name, context in contexts.items():
-            if len(ids[text_of_neighbour(name)]) <= unscored or not ids[context]:
-                whole[name] = []  # no rows
-        num_context = {name: len(items) + unscored for name, items in before.items()}
-        what = f"observing {self.model.readable} behind {self.num_contexts} other documents each"
-        reading = self.reading(builder, folder, what)
-        scored = _scored_behind(scored_by_id(loaded, documents, room), before)
-        model = builder.model_for_trainer(loaded.model)
-        return observe(model, whole, reading, num_context=num_context, scored=scored)
-
-    def expected_tokens(self, builder: Builder) -> int | None:
-        alone = super().expected_tokens(builder)
-        return None if alone is None else 2 * self.num_contexts * alone
-
-
-def contexts_of(documents: Sequence[Document], number: int) -> dict[str, str]:
-    """Name of a pair -> the document that stands before it: the next one in an order that depends on the ids alone,
-    drawn anew for every pair of a document, and of another cluster where documents have clusters. A blank one is none.
-    """
-    found: dict[str, str] = {}
-    for draw in range(number):
-        order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}/{item.doc_id}".encode()).digest())
-        for index, document in enumerate(order):
-            others = (order[(index + step) % len(order)] for step in range(1, len(order)))
-            context = next((item for item in others if _is_context(item, document)), None)
-            if context is None:
-                raise ValueError(
-                    f"There is no document of another work to put before {document.doc_id!r}; the score codec needs "
-                    "two or more. Give more documents."
-                )
-            found[name_of_neighbour(document.doc_id, draw)] = context.doc_id
-    return found
-
-
-def _is_context(item: Document, other: Document) -> bool:
-    is_of_one_work = bool(item.cluster_id) and item.cluster_id == other.cluster_id
-    return bool(item.text.strip()) and item.text != other.text and not is_of_one_work
 
 
 def shots_that_fit(
@@ -349,31 +249,3 @@ def shots_that_fit(
 
 def _not_empty(shots: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
     return (ids for ids in shots if len(ids))
-
-
-@dataclass(frozen=True)
-class WholeTexts(Observation[TokenTable]):
-    """One row per token of each document, its first one included, behind a prefix token: the tokenizer's
-    beginning-of-text token, else its end-of-text token. Longer documents are read in windows of the model's length
-    (`passes.rolling.windows`). Prefix, windows and ids are those of lm-eval 0.4.13 (`loglikelihood_rolling`).
-    """
-
-    suffix = "whole"
-    table = TokenTable
-
-    def settings(self, builder: Builder) -> dict[str, Any]:
-        return {"whole": True}
-
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.encoding import encode_whole
-        from nonmember.observations.passes.rolling import observe_windows
-
-        documents = builder.get(self.corpus)
-        prefix, sequences = encode_whole(loaded, documents)
-        return observe_windows(
-            builder.model_for_trainer(loaded.model),
-            dict(zip(documents.doc_ids, sequences, strict=True)),
-            prefix,
-            length_of_windows(loaded.model.config, loaded.tokenizer),
-            self.reading(builder, folder, f"observing whole texts under {self.model.readable}"),
-        )

@@ -7,12 +7,10 @@ from nonmember.records.documents import (
     ORDER_SCHEMA,
     Embeddings,
     FloatArray,
-    GradientNorms,
     OrderTable,
     VectorArray,
     embedding_schema,
 )
-from nonmember.records.neighbours import Neighbours
 from nonmember.records.streams import Stream
 from nonmember.records.tokens import TOKEN_SCHEMA, TokenTable
 
@@ -24,8 +22,6 @@ __all__ = [
     "Document",
     "Embeddings",
     "FloatArray",
-    "GradientNorms",
-    "Neighbours",
     "OrderTable",
     "Prompt",
     "Question",

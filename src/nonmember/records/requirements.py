@@ -1,5 +1,4 @@
-"""What methods and scores need: declared on them, read by audits, explanations, advice, reports and the feasibility
-check."""
+"""What methods and scores need: declared on them, read by audits, explanations, advice and reports."""
 
 from __future__ import annotations
 

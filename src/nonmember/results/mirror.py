@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.records.groups import SUSPECT
-from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
-from nonmember.results.tables import columns_of, distribution_of
+from nonmember.results.result import RESULT, SCORES, AuditResult
+from nonmember.results.tables import columns_of
 from nonmember.tracking.trackers import Tracker
 
 FACTS = "cell"  # where W&B's config has them
@@ -31,18 +31,15 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
     tracker.summarise(summary_of(result))
     if not tracker.takes_media:
         return
-    from nonmember.results import figures as run_figures
+    from nonmember.results.evidence import load
+    from nonmember.results.pictures import of_run
 
-    distribution = distribution_of(folder / DISTRIBUTION)
-    if len(distribution):
-        tracker.histogram("test/distribution", distribution.tolist())
-        tracker.figure("figure/distribution", run_figures.of_distribution(result, distribution))
-    if result.statistics.picture == "dose" and result.statistics.value is not None:
-        tracker.figure("figure/readings", run_figures.of_readings(result))
-    columns = columns_of(folder / SCORES)
-    if columns:
-        if run_figures.has_ranks(columns):
-            tracker.figure("figure/ranks", run_figures.of_ranks(result, columns))
+    evidence = load(folder)
+    if len(evidence.distribution):
+        tracker.histogram("test/distribution", evidence.distribution.tolist())
+    for drawing in of_run(evidence):
+        tracker.figure(f"figure/{drawing.name}", drawing.figure)
+    if columns := columns_of(folder / SCORES):
         if tracker.log_text and texts is not None:
             columns["text"] = _texts_of(columns, texts)
         tracker.scores("scores", columns)

@@ -1,20 +1,19 @@
 """The record of an audit: the schema of `result.json`.
 
-A schema version says how to read it. Results of earlier versions were flat, without one: `upgraded`.
+A schema version says how to read it.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from nonmember.records.exposure import NOT_READ, Exposure
+from nonmember.records.exposure import Exposure
 from nonmember.results.answers import without_examples
-from nonmember.results.schema import built
+from nonmember.results.schema import Recorded, built
 from nonmember.results.seals import with_seal, without_seal
 from nonmember.runtime.files import json_object, write_text_atomically
 
@@ -27,7 +26,7 @@ PARTS = "parts"  # the folder of the parts' own folders, beside a result that jo
 
 
 @dataclass(frozen=True)
-class AuditedModel:
+class AuditedModel(Recorded):
     """What the recipe of a model tells."""
 
     # To the suspect set; None where unknown, or where documents of the set were read differently often.
@@ -42,7 +41,7 @@ class AuditedModel:
 
 
 @dataclass(frozen=True)
-class AuditQuestion:
+class AuditQuestion(Recorded):
     """Was `corpus` used to train `target`?"""
 
     method: str  # its name
@@ -83,7 +82,7 @@ class AuditQuestion:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(Recorded):
     """What was computed. Undefined numbers are None."""
 
     name: str  # of the statistic (Delta, rho, AUC ...)
@@ -105,14 +104,14 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Recorded):
     decision: str  # evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid
     allowed_claim: str  # what may be said, in words
     warnings: tuple[str, ...]  # what stands in its way, or qualifies it
 
 
 @dataclass(frozen=True)
-class Health:
+class Health(Recorded):
     """Whether models and scores can be relied on."""
 
     # Cross-entropy (ce) and divergence from the target (kl) of the distilled reference on the suspect set, in nats per
@@ -126,7 +125,7 @@ class Health:
 
 
 @dataclass(frozen=True)
-class Exclusions:
+class Exclusions(Recorded):
     """What was left out."""
 
     documents: Mapping[str, Mapping[str, str]]  # group -> document id -> why it has no score
@@ -139,7 +138,7 @@ class Exclusions:
 
 
 @dataclass(frozen=True)
-class Provenance:
+class Provenance(Recorded):
     keys: Mapping[str, str]  # what the store calls the artifacts used, by role and group; `audit` stands for all of it
     versions: Mapping[str, str]  # of the software
     made: Mapping[str, int]  # what this run had to make and what it found, counted
@@ -153,42 +152,8 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class FoundDocuments:
-    num_documents: int  # of a group
-    # num_whole, num_partly, num_absent: of them all, some or none of whose sequences of words the corpus holds; of the
-    # others nothing was looked up
-    num_whole: int
-    num_partly: int
-    num_absent: int
-    # Of the sequences those that were found, mean over documents; None where nothing was looked up.
-    mean_share: float | None
-
-
-@dataclass(frozen=True)
-class LookedUp:
-    """An exact look-up of the documents, of which the verdict knows nothing."""
-
-    source: str  # the corpus
-    key: Mapping[str, Any]  # what determines the answers
-    ngram: int  # words of a sequence
-    groups: Mapping[str, FoundDocuments]  # by group
-
-    def in_words(self) -> str:
-        """A sentence for each group."""
-        return " ".join(
-            f"Of {item.num_documents:,} {name.replace('heldout', 'held-out')} documents {self.source} holds "
-            f"{item.num_whole:,} whole, {item.num_partly:,} in part and {item.num_absent:,} not at all "
-            f"(mean share {item.mean_share or 0:.3f})."
-            for name, item in self.groups.items()
-        )
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """One audit: everything a reader needs to disagree. Written once, never edited.
-
-    looked_up: None where nothing was, and then it stands in no file.
-    """
+class AuditResult(Recorded):
+    """One audit: everything a reader needs to disagree. Written once, never edited."""
 
     question: AuditQuestion
     statistics: Statistics
@@ -196,7 +161,6 @@ class AuditResult:
     health: Health
     exclusions: Exclusions
     provenance: Provenance
-    looked_up: LookedUp | None = None
     schema_version: int = field(default=SCHEMA_VERSION, kw_only=True)
 
     @classmethod
@@ -223,13 +187,11 @@ class AuditResult:
 
     def _values(self) -> dict[str, Any]:
         values = asdict(self)
-        if self.looked_up is None:
-            del values["looked_up"]
         return {"schema_version": values.pop("schema_version"), **values}
 
     @classmethod
     def load(cls, path: Path, *, files_too: bool = True) -> AuditResult:
-        """Read it, also where an earlier version wrote it.
+        """Read it.
 
         Raises ValueError where it cannot be read, or where its seal says that it or, with `files_too`, a file that
         belongs to it was changed or lost.
@@ -244,10 +206,8 @@ class AuditResult:
         except OSError as error:
             raise ValueError(unreadable.format(error)) from error
         try:
-            if "schema_version" not in values:
-                return cls.of(json.loads(upgraded(values).to_json()))
-            if values["schema_version"] != SCHEMA_VERSION:
-                raise ValueError(f"its schema version must be {SCHEMA_VERSION}; got {values['schema_version']}")
+            if (version := values.get("schema_version")) != SCHEMA_VERSION:
+                raise ValueError(f"its schema version must be {SCHEMA_VERSION}; got {version}")
             return cls.of(values)
         except (TypeError, LookupError, ValueError, AttributeError, ArithmeticError) as error:
             raise ValueError(unreadable.format(error)) from error
@@ -267,7 +227,7 @@ def _as_json(values: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Recorded):
     """An audit without a result."""
 
     cell: str  # the name of its folder
@@ -283,99 +243,3 @@ class Failure:
             return failure
         except (ValueError, OSError) as error:
             raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error
-
-
-# ----------------------------------------------------------------------------------------------- earlier versions
-# What they do not record comes from the class of the method, and what a target has read from its label: the one place
-# where a label is parsed.
-
-# Of a model: the last thing it was continued with, with the half of a set that this was (target+12xA, micro_s+8x50%).
-LABEL = re.compile(r"(?:^|\+)(\d+)x(?:(\d+)%)?[A-Za-z]*$")
-CONTROL = re.compile(r"control-(.+)-\d+")  # role of a planted control, with its exposure
-DISTILLED = re.compile(r"(?:(.+)/)?distilled(?:/\d+)?")  # of a distilled reference, with the role of its teacher
-RHO = ("rho_reference_target", "rho_distilled_target")
-GROUPS = ("heldout", "unseen", "third")  # whose documents bore their name: heldout/id
-
-
-def upgraded(flat: Mapping[str, Any]) -> AuditResult:
-    """The same in the present schema. Raises KeyError or TypeError where it is no result of an earlier version."""
-    from nonmember.methods import method_named  # heavy
-
-    method = method_named(flat["method"])
-    claim, null_hypothesis = method.hypothesis(flat["settings"])
-    rho = {name: flat[name] for name in RHO if flat[name] is not None}
-    return AuditResult(
-        AuditQuestion(
-            claim=claim,
-            null_hypothesis=null_hypothesis,
-            models=_models(flat),
-            **{name: flat[name] for name in AuditQuestion.__dataclass_fields__.keys() & flat.keys()},
-        ),
-        Statistics(
-            name=method.statistic_name,
-            value=flat["statistic"],
-            bounds=method.statistic_bounds,
-            p_value=flat["p_value"],
-            ci_low=flat["ci_low"],
-            ci_high=flat["ci_high"],
-            num_documents=flat["num_documents"],
-            num_tokens=flat["num_tokens"],
-            details={**rho, **flat["details"]},
-            picture=method.picture,
-        ),
-        Verdict(flat["verdict"], flat["allowed_claim"], tuple(flat["warnings"])),
-        Health(training=flat["health"], capability=flat["capability"], counters={}),
-        Exclusions(documents=_by_group(flat["excluded"]), dropped=flat["dropped"]),
-        Provenance(flat["keys"], flat["versions"], flat["made"], flat["seconds"]),
-    )
-
-
-def exposure_of(label: str) -> Exposure | None:
-    """None where the label tells of none. Shares are as exact as the label."""
-    match = LABEL.search(label)
-    if match is None:
-        return None
-    share = int(match[2]) / 100 if match[2] else 1.0
-    return Exposure(share, int(match[1])) if 0 < share <= 1 else None
-
-
-def _models(flat: Mapping[str, Any]) -> dict[str, AuditedModel]:
-    """The target, planted controls, and others from which references were distilled."""
-    planted = _planted(flat)
-    distilled: dict[str, list[str]] = {}
-    for role in flat["keys"]:
-        if match := DISTILLED.fullmatch(role):
-            distilled.setdefault(match[1] or "target", []).append(role)
-    root = flat["settings"].get("controls", {}).get("stand_in", {}).get("label")
-    models = {role: AuditedModel(None, None, distilled=tuple(names)) for role, names in distilled.items()}
-    for role in flat["keys"]:
-        if match := CONTROL.fullmatch(role):
-            models[role] = AuditedModel(planted.get(match[1]), root, True, tuple(distilled.get(role, ())))
-    if flat["target"] is not None:
-        root = flat["target"].partition("+")[0]
-        models["target"] = AuditedModel(_read_by_target(flat, planted), root, False, tuple(distilled.get("target", ())))
-    return models
-
-
-def _planted(flat: Mapping[str, Any]) -> dict[str, Exposure]:
-    """Label -> exposure of the controls, as declared in the settings."""
-    readings = flat["settings"].get("controls", {}).get("readings", ())
-    exposures = [Exposure(float(item["share"]), int(item["exposures"])) for item in readings]
-    return {item.label: item for item in exposures}
-
-
-def _read_by_target(flat: Mapping[str, Any], planted: Mapping[str, Exposure]) -> Exposure | None:
-    if flat["truth"] == "non_member":
-        return NOT_READ
-    if flat["truth"] is None:
-        return None
-    return planted.get(flat["target"].rpartition("+")[2]) or exposure_of(flat["target"])
-
-
-def _by_group(excluded: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    documents: dict[str, dict[str, str]] = {}
-    for name, reason in excluded.items():
-        group, _, doc_id = name.partition("/")
-        group, doc_id = (group, doc_id) if group in GROUPS else ("suspect", name)
-        documents.setdefault(group, {})[doc_id] = reason
-    return documents

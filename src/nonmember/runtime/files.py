@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -21,8 +20,6 @@ from nonmember_verify.envelope import strict_json
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 2**26  # of a file that is read as a whole
-DEEPEST = 100  # levels of JSON
 TEMPORARY = ".tmp"  # how the names of files end that are being written; they begin with a dot
 
 
@@ -32,56 +29,12 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def content_of(path: Path, at_most: int = MOST_BYTES) -> bytes:
-    """The bytes of a file that somebody else may have put there.
-
-    Raises:
-        ValueError: where it is no plain file, such as a pipe that would be waited for, or larger than `at_most`.
-        OSError: where it cannot be opened.
-    """
-    with _plain_file(path) as stream:
-        if (size := os.fstat(stream.fileno()).st_size) > at_most:
-            raise ValueError(f"it must have at most {at_most:,} bytes; got {size:,}")
-        return stream.read(at_most)
-
-
-def beginning_of(path: Path, number: int) -> bytes:
-    """The first so many bytes of such a file. Raises ValueError and OSError."""
-    with _plain_file(path) as stream:
-        return stream.read(number)
-
-
-@contextmanager
-def _plain_file(path: Path) -> Iterator[BinaryIO]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise ValueError(f"it must be a plain file; got {_KINDS.get(stat.S_IFMT(mode), 'a device')}")
-        with open(descriptor, "rb", closefd=False) as stream:
-            yield stream
-    finally:
-        os.close(descriptor)
-
-
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-
-
-def json_object(path: Path, at_most: int = MOST_BYTES) -> dict[str, Any]:
-    """The JSON object in a file that somebody else may have put there. Raises ValueError and OSError."""
-    value = strict_json(content_of(path, at_most))
+def json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises ValueError and OSError."""
+    value = strict_json(path.read_bytes())
     if not isinstance(value, dict):
         raise ValueError(f"it must hold a JSON object; got {shown(value)}")
-    _require_shallow(value, DEEPEST)
     return value
-
-
-def _require_shallow(value: dict[str, Any] | list[Any], levels: int) -> None:
-    if value and not levels:
-        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, dict | list):
-            _require_shallow(item, levels - 1)
 
 
 def files_below(folder: Path, *patterns: str) -> list[Path]:

@@ -2,8 +2,7 @@
 
 The first signal raises `Interrupted` in the main thread. Training asks for it at the end of each batch instead
 (`postponed` and `check`). A second signal ends the process immediately. Where a launcher runs cells in further
-processes, the signal is passed on and the launcher is left to end by itself. In a job of submitit its SIGUSR2, which
-says that the time is nearly over, is such a signal too; the job is then queued again.
+processes, the signal is passed on and the launcher is left to end by itself.
 
 Signals belong to the process, so the state of this module does too.
 """
@@ -14,7 +13,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -27,7 +25,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 REPEATED_WITHIN = 1.0  # seconds: `timeout` and terminals signal a process and its group, which is no second request
 GRACE_OF_WORKERS = 30.0  # seconds for a launcher's workers to end their batches and save resume points
 GRACE_OF_ORPHANS = 10.0
-GRACE_OF_TASKS = 60.0  # for the first task of a job to end it
 POLL_SECONDS = 1.0
 
 
@@ -61,7 +58,6 @@ class _State:
     busy: bool = True  # it runs a cell
     ends_process: bool = True  # a second signal ends the process
     previous: dict[int, Any] = field(default_factory=dict)  # the handlers that ours replaced
-    requeue: Any = None  # submitit's handler, in one of its jobs
 
 
 _state = _State()
@@ -91,28 +87,12 @@ def worker() -> Iterator[None]:
     if not _state.in_worker:
         _state.in_worker = True
         _install()
-        _take_over_from_submitit()
         watch_parent()
     _state.busy = True
     try:
         yield
     finally:
         _state.busy = False
-
-
-def hand_back() -> None:
-    """After a cell in a job of submitit that was interrupted: have it queued again if its time was over; end it without
-    a result in any case, so that nobody takes it for done. No effect elsewhere."""
-    if _state.requeue is None or _state.received is None:
-        return
-    if _state.received == signal.SIGUSR2:
-        try:
-            _state.requeue(signal.SIGUSR2, None)  # ends the process, or raises where it was queued too often
-        except subprocess.CalledProcessError as error:
-            if error.returncode >= 0:
-                raise  # else Slurm, which has queued the job again, has ended the command along with the job
-        time.sleep(GRACE_OF_TASKS)  # of a further task of the job, which the first one ends
-    raise SystemExit(128 + _state.received)
 
 
 def pending() -> int | None:
@@ -177,16 +157,6 @@ def _install() -> None:
         return
     for signum in SIGNALS:
         if signal.getsignal(signum) in (signal.SIG_DFL, signal.default_int_handler):
-            _state.previous[signum] = signal.signal(signum, _on_signal)
-
-
-def _take_over_from_submitit() -> None:
-    """Its own handler queues the job again at once, in the middle of whatever is done. SIGTERM, which it passes over,
-    is all the warning that a cancelled job gets."""
-    handler = signal.getsignal(signal.SIGUSR2)
-    if threading.current_thread() is threading.main_thread() and callable(handler):
-        _state.requeue = handler
-        for signum in (signal.SIGTERM, signal.SIGUSR2):
             _state.previous[signum] = signal.signal(signum, _on_signal)
 
 

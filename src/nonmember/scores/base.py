@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.checks import Checked
-from nonmember.records import FloatArray, GradientNorms, Neighbours, Question, TokenTable
+from nonmember.records import FloatArray, Question, TokenTable
 from nonmember.records.requirements import Access, Input, Requirements
 
 # Below this many nats per token a negative log-likelihood is too close to 0 to divide by.
@@ -40,13 +40,10 @@ class ScoreInputs:
         reference: The reference model on the original texts.
         texts: In the order of `tokens.doc_ids`.
         counts: [V] how often each token id occurs in a general corpus.
-        neighbours: The target on several changed versions of each text, named by `name_of_neighbour`.
         behind_prefix: The target on the texts behind unread ones, all of their tokens.
-        gradients: Norms of the gradients of the target's loss.
         out_models: Models that have not read the texts, on the original texts.
         population: The target on other texts of the same kind that it has not read.
         population_out_models: The out-models on these, in the order of `out_models`.
-        behind_another: The target on each text behind others of the corpus, named by `name_of_neighbour`.
     """
 
     tokens: TokenTable
@@ -54,13 +51,10 @@ class ScoreInputs:
     reference: TokenTable | None = None
     texts: Sequence[str] | None = None
     counts: npt.NDArray[np.int64] | None = None
-    neighbours: TokenTable | None = None
     behind_prefix: TokenTable | None = None
-    gradients: GradientNorms | None = None
     out_models: Sequence[TokenTable] = ()
     population: TokenTable | None = None
     population_out_models: Sequence[TokenTable] = ()
-    behind_another: TokenTable | None = None
 
 
 @dataclass(frozen=True)
@@ -85,8 +79,6 @@ class Score(Checked, ABC):
     needs_texts: ClassVar[bool] = False
     needs_counts: ClassVar[bool] = False
     needs_distribution: ClassVar[bool] = False  # mean or std of `ScoreInputs.tokens`
-    needs_gradients: ClassVar[bool] = False
-    reads_whole: ClassVar[bool] = False  # `ScoreInputs.tokens` are of whole texts behind a prefix token, not of a view
     needs_out_models: ClassVar[bool] = False
     needs_population: ClassVar[bool] = False  # other unread texts, read by the out-models too
     compares_tokens: ClassVar[bool] = False  # target and reference token by token, so that both must cut texts alike
@@ -107,25 +99,14 @@ class Score(Checked, ABC):
         return None
 
     @property
-    def neighbours(self) -> Neighbours | None:
-        """How the changed versions of each text are made, which the target is observed on too."""
-        return None
-
-    @property
     def shots(self) -> int:
         """How many unread texts to put before each text; 0: none."""
         return 0
 
     @property
-    def contexts(self) -> int:
-        """Behind how many other texts of the corpus each text is read, one at a time; 0: none."""
-        return 0
-
-    @property
     def depends_on_others(self) -> bool:
         """Whether the score of a text depends on which other texts are scored with it."""
-        random_words = self.neighbours is not None and self.neighbours.filler is None
-        return bool(self.contexts or self.shots or random_words)  # shots: as many as fit before the longest text
+        return bool(self.shots)  # as many as fit before the longest text
 
     @property
     def requirements(self) -> Requirements:
@@ -136,12 +117,10 @@ class Score(Checked, ABC):
             "general": self.needs_counts,
             "unseen": self.shots > 0 or self.needs_population,
         }
-        passes = len(self.views) + self.needs_reference + 2 * self.needs_gradients  # forwards and backwards
+        passes = len(self.views) + self.needs_reference
         passes += USUAL_OUT_MODELS * self.needs_out_models
         passes *= 1 + self.needs_population
         passes += self.shots + 1 if self.shots else 0  # the unread texts are read again before each text
-        passes += 2 * self.contexts
-        passes += self.neighbours.number if self.neighbours else 0
         inputs = tuple(name for name, is_needed in needs.items() if is_needed)
         return Requirements(self._access, inputs=inputs, passes=passes)
 
@@ -149,15 +128,14 @@ class Score(Checked, ABC):
     def _access(self) -> Access:
         if self.asks is not None:
             return Access.TOP_LOGPROBS
-        if self.needs_counts or self.shots or self.contexts or self.needs_gradients or self.compares_tokens:
-            return Access.WEIGHTS  # its tokenizer, or its gradients
+        if self.needs_counts or self.shots or self.compares_tokens:
+            return Access.WEIGHTS  # its tokenizer
         return Access.FULL_LOGITS if self.needs_distribution else Access.PROMPT_LOGPROBS
 
     @property
     def needs_more_passes(self) -> bool:
         """Whether other things are observed than the texts and views of them."""
-        extra = (self.needs_gradients, self.reads_whole, self.needs_out_models, self.shots, self.contexts)
-        return any(extra) or self.neighbours is not None
+        return bool(self.needs_out_models or self.shots)
 
     @abstractmethod
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:

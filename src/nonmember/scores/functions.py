@@ -17,28 +17,17 @@ The log-probabilities of a text under a transformers model:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nonmember.records import FloatArray, TokenTable
-from nonmember.records.neighbours import name_of_neighbour
 from nonmember.records.tokens import LOG_PROB_FLOOR, TOKEN_SCHEMA
 from nonmember.scores.base import Score, ScoreInputs
 from nonmember.scores.frequency import DcPdd
 from nonmember.scores.likelihood import Loss, Perplexity
-from nonmember.scores.relative import (
-    Lowercase,
-    Neighbourhood,
-    Perturbed,
-    Quantity,
-    Recall,
-    ReferenceDifference,
-    ReferenceRatio,
-    Zlib,
-)
+from nonmember.scores.relative import Lowercase, Perturbed, Quantity, Recall, ReferenceDifference, ReferenceRatio, Zlib
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 Tokens = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -277,30 +266,6 @@ def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
     1.5
     """
     return _scored(Recall(1), log_probs, behind_prefix=conditional)
-
-
-def neighbourhood(log_probs: npt.ArrayLike, neighbours: Sequence[npt.ArrayLike]) -> float:
-    """Mean loss of changed versions of a text minus its own.
-
-    Args:
-        log_probs: [T] of one text, as in `loss`.
-        neighbours: Up to 1,000 such arrays, one for each changed version.
-
-    Returns:
-        Nats per token; NaN without neighbours.
-
-    Raises:
-        ValueError: For more neighbours, and as `loss`.
-
-    Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
-
-    >>> neighbourhood([-1.0, -3.0], neighbours=[[-3.0], [-4.0, -6.0]])
-    2.0
-    """
-    table = _table(neighbours, False, "neighbours")
-    named = replace(table, doc_ids=tuple(name_of_neighbour("0", number) for number in range(len(table))))
-    inputs = ScoreInputs(_table(log_probs, True, "log_probs"), neighbours=named)
-    return float(Neighbourhood(max(1, len(table)))(inputs).values[0])
 
 
 def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float) -> float | FloatArray:

@@ -1,24 +1,16 @@
-"""Loss, the plainest score (Yeom et al., 2018), norms of its gradient, and the probability of an answer."""
+"""Loss, the plainest score (Yeom et al., 2018), and the probability of an answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated
 
 import numpy as np
 
 from nonmember.checks import Count, require_choice
 from nonmember.records import Question
 from nonmember.records.requirements import Access
-from nonmember.scores.base import (
-    DocumentScores,
-    Score,
-    ScoreInputs,
-    mean_per_document,
-    needed,
-    nll,
-    scores_with_reasons,
-)
+from nonmember.scores.base import DocumentScores, Score, ScoreInputs, mean_per_document, nll, scores_with_reasons
 
 
 @dataclass(frozen=True)
@@ -80,38 +72,6 @@ class TopLoss(Score):
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         seen = np.maximum(inputs.tokens.log_prob.astype(np.float64), -np.log(self.number + 1))
         return scores_with_reasons(inputs.tokens, mean_per_document(inputs.tokens, seen))
-
-
-Norm = Literal["l1", "l2", "max"]
-
-
-@dataclass(frozen=True)
-class GradNorm(Score):
-    """Minus the mean over the model's parameter tensors of the norm of the gradient of the text's loss.
-
-    What a model was trained on pulls its weights less. Every tensor counts the same, whatever its size, as in mimir; a
-    matrix that is tied to another counts once.
-
-    Attributes:
-        norm: "l1", "l2" or "max" (mimir's default).
-
-    Raises:
-        ValueError: For another norm.
-
-    Source: Wang et al., 2024; mimir has the opposite sign.
-    """
-
-    norm: Norm = "max"
-
-    needs_gradients: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        return f"grad_norm({self.norm})"
-
-    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
-        norms = needed(inputs.gradients, "the gradients of the loss observed", self)
-        return scores_with_reasons(inputs.tokens, -norms.in_order_of(inputs.tokens.doc_ids, self.norm))
 
 
 NO_PROBABILITIES = "the model gave no probabilities of its answer"

@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.checks import Count, Number, require_text
+from nonmember.checks import Count
 from nonmember.records import FloatArray, TokenTable
-from nonmember.records.neighbours import Neighbours, text_of_neighbour
 from nonmember.scores.base import (
     NO_TOKENS,
     SMALL_NLL,
@@ -260,56 +259,6 @@ class Perturbed(Score):
         return scores_with_reasons(tokens, values, undefined)
 
 
-# Slightly changed: the neighbourhood comparison (Mattern et al., 2023) ------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Neighbourhood(Score):
-    """Mean NLL of the neighbours minus the NLL of the text.
-
-    Attributes:
-        number: Neighbours of each text, 1 to 1,000. The paper's 100 and mimir's 25 cost as many forward passes.
-        filler: Folder or hub name of a masked language model; it proposes single words as the paper does. None: random
-            words of the corpus, as the library mimir does where it has no such model.
-        revision: Its revision on the hub.
-        share: Without a filler, the part of the words that is masked, in (0, 1].
-        span: Without a filler, so many words are masked in one span.
-        buffer: Without a filler, so many words lie between spans.
-
-    Raises:
-        ValueError: For settings out of range.
-
-    Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
-    """
-
-    number: Annotated[int, Count(1, 1000)]
-    filler: Annotated[str | None, require_text] = None
-    revision: Annotated[str | None, require_text] = None
-    share: Annotated[float, Number("(0, 1]", "The share of the words to mask; mimir's is 0.3.")] = 0.3
-    span: Annotated[int, Count(1)] = 2
-    buffer: Annotated[int, Count(0)] = 1
-
-    @property
-    def name(self) -> str:
-        return f"neighbourhood({self.number})"
-
-    @property
-    def neighbours(self) -> Neighbours:
-        return Neighbours(self.number, self.filler, self.revision, self.share, self.span, self.buffer)
-
-    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
-        table = needed(inputs.neighbours, "the neighbours of the texts observed", self)
-        index_of = {doc_id: index for index, doc_id in enumerate(inputs.tokens.doc_ids)}
-        owner = np.array([index_of[text_of_neighbour(name)] for name in table.doc_ids], dtype=np.int64)
-        losses = nll(table)
-        defined = ~np.isnan(losses)
-        total = np.bincount(owner[defined], losses[defined], minlength=len(index_of))
-        number = np.bincount(owner[defined], minlength=len(index_of))
-        mean = np.divide(total, number, out=np.full(len(index_of), np.nan), where=number > 0)
-        undefined = {f"neighbours: {NO_TOKENS}": number == 0}
-        return scores_with_reasons(inputs.tokens, mean - nll(inputs.tokens), undefined)
-
-
 # Behind unread text: ReCaLL (Xie et al., 2024) ------------------------------------------------------------------------
 
 
@@ -343,47 +292,3 @@ class Recall(Score):
         nll_behind, nll_alone = in_order_of(tokens.doc_ids, behind, nll(behind)), nll(tokens)
         undefined = {f"behind the prefix: {NO_TOKENS}": np.isnan(nll_behind), SMALL_NLL: nll_alone <= SMALLEST_NLL}
         return scores_with_reasons(tokens, ratio(nll_behind, nll_alone), undefined)
-
-
-# Behind other texts of the corpus: CoDeC (Zawalski et al., 2025) ------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Codec(Score):
-    """Share of contexts behind which a text is less likely than alone; a context is another text of the same corpus.
-
-    Text of the same kind informs a model that has not been trained on it, and does not inform, or disturbs, one that
-    has. The same tokens are compared: those that are scored of the text alone.
-
-    Attributes:
-        num_contexts: So many other texts are put before each, one at a time.
-
-    Raises:
-        ValueError: For fewer than 1.
-
-    Source: Zawalski et al., 2025 (arXiv 2510.27055), whose number for a set is the mean over its texts.
-    """
-
-    num_contexts: Annotated[int, Count(1, 100)] = 5
-
-    @property
-    def name(self) -> str:
-        return f"codec({self.num_contexts})"
-
-    @property
-    def contexts(self) -> int:
-        return self.num_contexts
-
-    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
-        tokens, behind = inputs.tokens, needed(inputs.behind_another, "the texts observed behind others", self)
-        index_of = {doc_id: index for index, doc_id in enumerate(tokens.doc_ids)}
-        hurt, number = np.zeros(len(index_of)), np.zeros(len(index_of))
-        for row, name in enumerate(behind.doc_ids):
-            index = index_of[text_of_neighbour(name)]
-            alone, after = tokens.log_prob[tokens.rows(index)], behind.log_prob[behind.rows(row)]
-            if both := min(len(alone), len(after)):  # a token that ends a text is read of texts alone
-                loss, loss_behind = (-item[:both].astype(np.float64).mean() for item in (alone, after))
-                hurt[index] += loss_behind > loss
-                number[index] += 1
-        values = np.divide(hurt, number, out=np.full(len(index_of), np.nan), where=number > 0)
-        return scores_with_reasons(tokens, values, {"no other text that it was put behind has tokens": number == 0})

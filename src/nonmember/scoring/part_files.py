@@ -3,7 +3,6 @@
 <folder>/question.json                what all parts answer
 <folder>/scores/part-00000.parquet    a row per document of one part
 <folder>/manifests/part-00000.json    hashes of that table and of its documents, counts; with it the part is complete
-<folder>/duplicate_ids.parquet        documents whose id an earlier one has, where there are any
 <folder>/manifest.json                all of it; with it the whole is complete
 """
 
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-QUESTION, MANIFEST, DUPLICATES = "question.json", "manifest.json", "duplicate_ids.parquet"
+QUESTION, MANIFEST = "question.json", "manifest.json"
 TABLES, MANIFESTS, SCRATCH = "scores", "manifests", ".part-"
-COMPARED = "duplicate_ids.json"  # beside the manifests of the parts
 NAMED = 5  # settings that a line lists
 
 
@@ -61,7 +59,6 @@ class PartFiles:
         for left in self.folder.glob(f"{SCRATCH}*"):
             shutil.rmtree(left)
         if not is_same:
-            (self.folder / MANIFESTS / COMPARED).unlink(missing_ok=True)
             write_json(self.folder / QUESTION, question)
 
     def complete(self, name: str) -> dict[str, Any] | None:

@@ -6,18 +6,16 @@ forgotten with it: the store stays for what is small.
 
 from __future__ import annotations
 
-import errno
-import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
+import numpy.typing as npt
+import xxhash
 
 from nonmember.artifacts import Builder, Memory, Spec
 from nonmember.artifacts.store import Entry, Store
@@ -26,23 +24,12 @@ from nonmember.audits.walk import specs_in
 from nonmember.corpora import Chunks
 from nonmember.models import label_of
 from nonmember.records.streams import CHUNK_BYTES, Shards
-from nonmember.runtime.compute import MIB, Compute
-from nonmember.runtime.files import alone_in, file_hash, replacing
+from nonmember.runtime.compute import MIB
+from nonmember.runtime.files import alone_in, file_hash
 from nonmember.runtime.progress import Stage, tracked
 from nonmember.runtime.quiet import quieten
-from nonmember.scoring.engines import DuplicateIds, Manifest
-from nonmember.scoring.part_files import (
-    COMPARED,
-    DUPLICATES,
-    MANIFEST,
-    MANIFESTS,
-    SCRATCH,
-    TABLES,
-    PartFiles,
-    read_json,
-    write_json,
-)
-from nonmember.scoring.question import Scoring
+from nonmember.scoring.part_files import MANIFEST, SCRATCH, TABLES, PartFiles, write_json
+from nonmember.scoring.question import DuplicateIds, Scoring
 from nonmember.scoring.table import ScoreTable
 from nonmember.scoring.tally import Tally
 from nonmember.tracking.trackers import NoTracker
@@ -50,12 +37,7 @@ from nonmember.tracking.trackers import NoTracker
 T = TypeVar("T")
 
 FORMAT = 1  # raise it when a change of code moves what parts hold: folders that were begun before are then refused
-SCHEMA = pa.schema([("doc_id", pa.string()), ("place", pa.int64()), ("first_place", pa.int64())])
-ROWS_AT_ONCE = 2**16
-EARLIER = """
-    SELECT id, place, first FROM (SELECT id, place, MIN(place) OVER (PARTITION BY id) AS first FROM ids)
-    WHERE place > first ORDER BY place
-"""
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -104,23 +86,21 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     }
     with alone_in(folder, "scoring into"):
         files.begin(question)
-        repeated = _duplicates(stream, files, parts.duplicate_ids)
+        repeated = repeated_ids(stream, parts.duplicate_ids)
         plan = parts_of(stream, parts.mib)
-        scorer = PartScorer(scoring, stream, limit, question, files, builder)
-        made: dict[int, Manifest] = {
-            part.number: manifest for part in plan if (manifest := files.complete(part.name)) is not None
-        }
-        at = sum(part.num_documents for part in plan if part.number in made)
-        with (
-            Stage(f"scoring {scoring.corpus.readable}", len(stream), "documents", at=at, covers=True) as stage,
-            closing(parts.engine.run(scorer, [part for part in plan if part.number not in made])) as scored,
-        ):
-            for new in scored:
-                made[new["number"]] = new
-                stage.advance(plan[new["number"]].num_documents)
+        made = [files.complete(part.name) for part in plan]
+        at = sum(part.num_documents for part, manifest in zip(plan, made, strict=True) if manifest is not None)
+        with Stage(f"scoring {scoring.corpus.readable}", len(stream), "documents", at=at, covers=True) as stage:
+            scorer = PartScorer(scoring, stream, repeated, limit, question, files, builder)
+            missing = [part for part, manifest in zip(plan, made, strict=True) if manifest is None]
+            new = parts.engine.run(scorer, missing) if parts.engine and missing else map(scorer, missing)
+            for manifest in new:
+                made[manifest["number"]] = manifest
+                stage.advance(plan[manifest["number"]].num_documents)
+        manifests = [item for item in made if item is not None]
         tokens = scoring.tokens(builder)
-        tally = Tally.total(Tally.from_json(made[part.number]["tally"]) for part in plan)
-        dropped = dict(stream.dropped) | ({"duplicate_id": repeated["number"]} if repeated["number"] else {})
+        tally = Tally.total(Tally.from_json(item["tally"]) for item in manifests)
+        dropped = dict(stream.dropped) | ({"duplicate_id": len(repeated)} if len(repeated) else {})
         write_json(
             files.folder / MANIFEST,
             {
@@ -128,11 +108,10 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
                 "num_read": tally.num_documents + sum(dropped.values()),
                 "num_dropped": dropped,
                 **tally.as_json(),
-                "duplicates": repeated,
                 "tokens": tokens,
-                "counters": _added_up(made[part.number]["counters"] for part in plan),
-                "versions": _different(made[part.number]["versions"] for part in plan),
-                "parts": [{name: made[part.number][name] for name in ("file", "sha256")} for part in plan],
+                "counters": _added_up(item["counters"] for item in manifests),
+                "versions": versions(),
+                "parts": [{name: item[name] for name in ("file", "sha256")} for item in manifests],
             },
         )
     tally.say(dropped, limit, tokens)
@@ -147,30 +126,23 @@ def _require_possible(scoring: Scoring, builder: Builder) -> None:
             f"{label_of(scoring.model)} and trainer.make_trainer of {number}. Take a corpus that is not streamed, or "
             "for several devices engine=ray."
         )
-    for name, score in scoring.wanted().items():
-        if score.neighbours is not None and score.neighbours.filler is None:
-            raise ValueError(
-                f"{name} replaces words by words drawn from all documents, which are not in memory. Have a masked "
-                f"model propose them ({name}.filler=FOLDER_OR_HUB_NAME), or leave it out of scores."
-            )
 
 
-def _duplicates(stream: Shards, files: PartFiles, rule: DuplicateIds) -> dict[str, Any]:
-    """How many documents have the id of an earlier one, and the hash of the table that lists them."""
-    compared, listed = files.folder / MANIFESTS / COMPARED, files.folder / DUPLICATES
-    found = read_json(compared)
-    if found is None or (found["number"] and not (listed.is_file() and file_hash(listed) == found["sha256"])):
-        chunks = tracked(range(stream.num_chunks), "comparing ids", "chunks")
-        number = write_duplicates((stream.ids(chunk) for chunk in chunks), listed)
-        found = {"number": number, "sha256": file_hash(listed) if number else None}
-        write_json(compared, found)
-    if found["number"] and rule == "refuse":
+def repeated_ids(stream: Shards, rule: DuplicateIds) -> Places:
+    """Places of the documents whose id an earlier one has, ascending. Raises ValueError where these are refused."""
+    chunks = tracked(range(stream.num_chunks), "comparing ids", "chunks")
+    names = (item.encode("utf-8", "surrogatepass") for chunk in chunks for item in stream.ids(chunk))
+    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, names), np.uint64)
+    repeated = np.ones(len(hashes), dtype=bool)
+    repeated[np.unique(hashes, return_index=True)[1]] = False
+    places = np.flatnonzero(repeated)
+    if len(places) and rule == "refuse":
         raise ValueError(
-            f"Document ids must be unique, but {found['number']:,} of {len(stream):,} documents have one that an "
-            f"earlier document has; {listed} lists them. Name a column that is unique (data.id_field; null names "
-            "documents by file and line), or have only the first of each scored: parts.duplicate_ids=first."
+            f"Document ids must be unique, but {len(places):,} of {len(stream):,} documents have one that an earlier "
+            f"document has, the first of them the {places[0] + 1:,}th. Name a column that is unique (data.id_field; "
+            "null names documents by file and line), or have only the first of each scored: parts.duplicate_ids=first."
         )
-    return found
+    return places
 
 
 def _added_up(counters: Iterator[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
@@ -183,61 +155,47 @@ def _added_up(counters: Iterator[Mapping[str, Mapping[str, float]]]) -> dict[str
     return total
 
 
-def _different(values: Iterator[dict[str, str]]) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
-    for item in values:
-        if item not in found:
-            found.append(item)
-    return found
-
-
 @dataclass
 class PartScorer:
     """Makes a part: its table first, then its manifest. In another process it loads the models again."""
 
     scoring: Scoring
     stream: Shards
+    repeated: Places
     limit: int
     question: Mapping[str, Any]
     files: PartFiles
     builder: Builder
 
     def __call__(self, part: ScoringPart) -> dict[str, Any]:
-        repeated = places_between(self.files.folder / DUPLICATES, part.start, part.start + part.num_documents)
-        chunks = Chunks(self.stream, part.first, part.end, tuple(number - part.start for number in repeated))
+        first, end = np.searchsorted(self.repeated, (part.start, part.start + part.num_documents))
+        left_out = tuple(int(place) - part.start for place in self.repeated[first:end])
+        chunks = Chunks(self.stream, part.first, part.end, left_out)
         with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.files.folder) as scratch:
-            builder = PartBuilder.beside(self.builder, Path(scratch))
-            table = ScoreTable.of(replace(self.scoring, corpus=chunks), builder, self.limit, one_of_many=True)
+            own = PartBuilder.beside(self.builder, Path(scratch))
+            table = ScoreTable.of(replace(self.scoring, corpus=chunks), own, self.limit, one_of_many=True)
             table.write(self.files.table(part.name), self.question)
             manifest = {
                 **asdict(part),
                 "file": f"{TABLES}/{part.name}.parquet",
                 "sha256": file_hash(self.files.table(part.name)),
-                "documents": chunks.fingerprint(builder),
+                "documents": chunks.fingerprint(own),
                 "tally": table.tally.as_json(),
                 "counters": table.counters,
-                "versions": versions(),
             }
         write_json(self.files.manifest(part.name), manifest)
         return manifest
 
     def __reduce__(self) -> Any:
         """Models in memory stay here."""
-        own = (self.scoring, self.stream, self.limit, self.question, self.files)
+        own = (self.scoring, self.stream, self.repeated, self.limit, self.question, self.files)
         return _in_another_process, (*own, self.builder.store.root, self.builder.compute)
 
 
-def _in_another_process(
-    scoring: Scoring,
-    stream: Shards,
-    limit: int,
-    question: Mapping[str, Any],
-    files: PartFiles,
-    root: Path,
-    compute: Compute,
-) -> PartScorer:
+def _in_another_process(*own: Any) -> PartScorer:
+    *about, root, compute = own
     quieten()
-    return PartScorer(scoring, stream, limit, question, files, Builder(Store(root), compute, NoTracker()))
+    return PartScorer(*about, Builder(Store(root), compute, NoTracker()))
 
 
 @dataclass
@@ -290,49 +248,3 @@ class PartBuilder(Builder):
         if id(spec) not in self._known:
             self._known[id(spec)] = spec, any(isinstance(item, Chunks) for item in specs_in(spec))
         return self._known[id(spec)][1]
-
-
-def write_duplicates(ids: Iterable[Sequence[str]], path: Path) -> int:
-    """Write a row for each document with the id of an earlier one, and return their number; 0 leaves no file.
-
-    ids: of all documents in their order, some at a time.   place, first_place: number of the document, and of the first
-    with its id, from 0. SQLite keeps its files where SQLITE_TMPDIR says, else in /var/tmp; they go with the process.
-    """
-    try:
-        with closing(sqlite3.connect("")) as database:  # without a name: on disk, and gone when it is closed
-            database.execute("CREATE TABLE ids (id TEXT, place INTEGER)")
-            database.executemany("INSERT INTO ids VALUES (?, ?)", _numbered(ids))
-            return _write(database.execute(EARLIER), path)
-    except sqlite3.OperationalError as error:
-        if "full" not in str(error):
-            raise
-        raise OSError(errno.ENOSPC, "No room to compare the ids", "SQLITE_TMPDIR, or /var/tmp") from error
-
-
-def places_between(path: Path, first: int, end: int) -> list[int]:
-    """Those of the documents from `first` on, before `end`, that have an earlier one's id."""
-    if not path.is_file():
-        return []
-    table = pq.read_table(path, columns=["place"], filters=[("place", ">=", first), ("place", "<", end)])
-    return [int(number) for number in table["place"].to_pylist()]
-
-
-def _numbered(ids: Iterable[Sequence[str]]) -> Iterator[tuple[str, int]]:
-    number = 0
-    for some in ids:
-        for item in some:
-            yield item, number
-            number += 1
-
-
-def _write(rows: sqlite3.Cursor, path: Path) -> int:
-    number = 0
-    if not (some := rows.fetchmany(ROWS_AT_ONCE)):
-        path.unlink(missing_ok=True)
-        return number
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
-        while some:
-            writer.write_table(pa.table([list(column) for column in zip(*some, strict=True)], schema=SCHEMA))
-            number += len(some)
-            some = rows.fetchmany(ROWS_AT_ONCE)
-    return number

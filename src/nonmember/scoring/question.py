@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from nonmember import scores as family
 from nonmember.artifacts import Builder
@@ -17,8 +17,7 @@ from nonmember.models import Access, ModelSpec, label_of
 from nonmember.models.reading import position_limit
 from nonmember.observations import access_of
 from nonmember.scores.relative import Perturbation, Quantity
-from nonmember.scores.rolling import RollingQuantity
-from nonmember.scoring.engines import Parts
+from nonmember.scoring.engines import OnRay
 
 log = logging.getLogger(__name__)
 
@@ -34,19 +33,29 @@ OF_K: Mapping[str, Callable[[float], family.Score]] = {
 }
 ONE_PASS = (*PLAIN, *OF_K)
 FORMER_NAMES = {"loss": "log_likelihood", "perplexity": "neg_perplexity"}  # which were negative numbers
-ROLLING = get_args(RollingQuantity)
-GROUPS = {"one_pass": ONE_PASS, "rolling": ROLLING}
-FURTHER = ("neighbourhood", "grad_norm", "wbc", "lira", "rmia", "codec")  # with settings of their own
+GROUPS = {"one_pass": ONE_PASS}
+FURTHER = ("wbc", "lira", "rmia")  # with settings of their own
 COSTS = {
     "lowercase": "a forward pass over the lowercased texts",
-    "neighbourhood": "a forward pass over each neighbour (neighbourhood.number)",
-    "grad_norm": "a backward pass for each document",
-    **dict.fromkeys(ROLLING, "a forward pass over the whole texts, which max_tokens does not cut"),
     "wbc": "a forward pass of the reference",
     "lira": "a forward pass of each out-model",
     "rmia": "a forward pass of each out-model, and of all over the unread texts",
-    "codec": "a forward pass over each document behind others (codec.num_contexts)",
 }
+
+
+DuplicateIds = Literal["refuse", "first"]
+
+
+@dataclass(frozen=True)
+class Parts(Checked):
+    """How a streamed corpus is scored.   mib: of ids and text in a part, about.   duplicate_ids: of documents with one
+    id none is scored (refuse), or the first.   engine: who does it; None: this process."""
+
+    mib: Annotated[int, Count(1)] = 4
+    duplicate_ids: DuplicateIds = "refuse"
+    engine: OnRay | None = None
+
+    fields_called = "parts.{field}"
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,6 @@ class Scoring(Checked):
         if taken := wanted.keys() & self.further.keys():
             raise ValueError(f"A column of own_scores must have a name of its own; got {min(taken)!r}, another's name.")
         wanted |= self.further
-        wanted |= {name: family.Rolling(name) for name in ROLLING if name in self.scores}
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer
             left_out = [name for name, item in wanted.items() if access_of(item) > Access.PROMPT_LOGPROBS]
             log.info("%s returns only token log-probabilities: %s left out.", label_of(self.model), ", ".join(left_out))

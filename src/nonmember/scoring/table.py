@@ -153,8 +153,7 @@ def _say_what_is_not_unread(wanted: Mapping[str, family.Score], scoring: Scoring
 
 def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, read: TextsRead) -> None:
     views = {view for item in wanted.values() for view in item.views}
-    neighbours = sum(item.neighbours.number for item in wanted.values() if item.neighbours is not None)
-    num_tables = len(views) + neighbours + (scoring.reference is not None)
+    num_tables = len(views) + (scoring.reference is not None)
     expected = num_tables * sum(read.num_read) * BYTES_PER_TOKEN
     there_is = memory_of_machine()
     if there_is and expected > there_is / 2:

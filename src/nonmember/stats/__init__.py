@@ -2,13 +2,12 @@
 
 one score, members known     roc_auc, tpr_at_fpr, best_balanced_accuracy, roc_points, ranking
 PRISM                        difference_of_dependent_correlations, bootstrap_correlation, rank_correlation
-PRISM, several seeds         two_way
-planted controls             margin, prediction_p_value, detection_curve, plan, partial_use, duci
+planted controls             partial_use
 paired scores                paired_t_less, paired_t_greater, order_test
 two groups of documents      compare_groups, welch_t, mean_difference, shares_greater, dataset_inference,
                              difference_of_rates
 embeddings                   kernel_divergence, level_correlation, consistency
-canaries                     rank_sum_test, draw_test, canary_power
+canaries                     rank_sum_test, canary_power
 text alone                   blind_baseline, blind_guesses, layout_auc
 shares                       exact_interval, exact_upper_bound, fisher_greater
 several tests                holm, benjamini_hochberg, intersection_union
@@ -23,7 +22,7 @@ from nonmember.stats.bootstrap import (
     difference_of_dependent_correlations,
     percentile_interval,
 )
-from nonmember.stats.canaries import CanaryRanks, canary_power, draw_test, rank_sum_test
+from nonmember.stats.canaries import CanaryRanks, canary_power, rank_sum_test
 from nonmember.stats.classification import (
     Ranking,
     RocPoints,
@@ -36,16 +35,12 @@ from nonmember.stats.classification import (
 )
 from nonmember.stats.contamination import Consistency, LevelCorrelation, consistency, level_correlation
 from nonmember.stats.correlation import rank_correlation
-from nonmember.stats.crossed import TwoWay, two_way
-from nonmember.stats.detection import DetectionCurve, DetectionPoint, detection_curve
-from nonmember.stats.dose_curve import DebiasedShare, PartialUse, duci, partial_use
+from nonmember.stats.dose_curve import PartialUse, partial_use
 from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.letter_choice import BlindGuess, Choices, blind_guesses, calibration_offsets
-from nonmember.stats.margins import Extra, Margin, margin, prediction_p_value
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
-from nonmember.stats.paired import OrderStatistic, PairedT, order_test, paired_t_greater, paired_t_less
-from nonmember.stats.planning import Costs, Design, Pilot, Plan, Rule, error_and_power, plan, power_ceiling
+from nonmember.stats.paired import PairedT, order_test, paired_t_greater, paired_t_less
 from nonmember.stats.proportions import (
     Hits,
     Interval,
@@ -67,31 +62,19 @@ __all__ = [
     "Choices",
     "Consistency",
     "CorrelationDifference",
-    "Costs",
     "DatasetInference",
-    "DebiasedShare",
-    "Design",
-    "DetectionCurve",
-    "DetectionPoint",
-    "Extra",
     "GroupComparison",
     "Hits",
     "Interval",
     "KernelDivergence",
     "LevelCorrelation",
-    "Margin",
     "MeanDifference",
-    "OrderStatistic",
     "PairedT",
     "PartialUse",
-    "Pilot",
-    "Plan",
     "Ranking",
     "RateDifference",
     "RocPoints",
-    "Rule",
     "TwoSampleT",
-    "TwoWay",
     "Welch",
     "benjamini_hochberg",
     "best_balanced_accuracy",
@@ -106,12 +89,8 @@ __all__ = [
     "compare_groups",
     "consistency",
     "dataset_inference",
-    "detection_curve",
     "difference_of_dependent_correlations",
     "difference_of_rates",
-    "draw_test",
-    "duci",
-    "error_and_power",
     "exact_interval",
     "exact_upper_bound",
     "fisher_greater",
@@ -121,16 +100,12 @@ __all__ = [
     "layout_auc",
     "layout_features",
     "level_correlation",
-    "margin",
     "mean_difference",
     "order_test",
     "paired_t_greater",
     "paired_t_less",
     "partial_use",
     "percentile_interval",
-    "plan",
-    "power_ceiling",
-    "prediction_p_value",
     "rank_correlation",
     "rank_sum_test",
     "ranking",
@@ -139,6 +114,5 @@ __all__ = [
     "shares_greater",
     "tpr_at_fpr",
     "two_sample_t_less",
-    "two_way",
     "welch_t",
 ]

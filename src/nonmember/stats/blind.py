@@ -302,7 +302,7 @@ def layout_features(texts: Sequence[str]) -> FloatArray:
         [documents, features], how often each mark occurs per character, whether letters are capitals (more than nine in
         ten) or none, and whether the text begins or ends with white space.
 
-    Source: Ours; the gate on layout of docs/methods/clearance.md.
+    Source: Ours; the gate on layout of docs/gates.md.
 
     >>> layout_features(["a line\\n  and another"]).shape
     (1, 14)
@@ -334,7 +334,7 @@ def layout_auc(texts: Sequence[str], others: Sequence[str], *, num_folds: int, s
     Raises:
         ValueError: For fewer texts than folds, and for fewer than 2 folds.
 
-    Source: Ours; the gate on layout of docs/methods/clearance.md.
+    Source: Ours; the gate on layout of docs/gates.md.
 
     >>> layout_auc(["one two"] * 40, ["one\\ntwo"] * 40, num_folds=2, seed=0)
     1.0

@@ -12,8 +12,6 @@ import scipy
 
 from nonmember.stats._arrays import FloatArray, as_scores, check_level
 
-ROUNDING = 1e-12  # sums that differ by less, as a share of the largest score, count as ties
-
 
 @dataclass(frozen=True)
 class CanaryRanks:
@@ -64,54 +62,6 @@ def rank_sum_test(published: npt.ArrayLike, private: Sequence[npt.ArrayLike]) ->
     return _described(rank_sum_cdf(sum(ranks), sizes), ranks, sizes, scores, others)
 
 
-def draw_test(
-    published: npt.ArrayLike, private: Sequence[npt.ArrayLike], *, num_permutations: int, rng: np.random.Generator
-) -> CanaryRanks:
-    """Mean difference of published and private variants, against all other draws of which variant was published.
-
-    With two variants a canary a draw is a flip of the difference's sign, as in STAMP. With more, differences are not
-    symmetric about 0, a test of signs is not exact, and this one is.
-
-    Args:
-        published: As of `rank_sum_test`.
-        private: As of `rank_sum_test`.
-        num_permutations: Draws of all canaries. All of them are taken where there are no more than that.
-        rng: Draws them where there are more.
-
-    Returns:
-        p = share of all draws whose mean difference is at least the one found; of random draws (1 + number) / (1 +
-        draws).
-
-    Raises:
-        ValueError: As `rank_sum_test`, and for infinite scores.
-
-    Source: Rastogi et al., 2025 (STAMP); docs/methods/canary.md.
-
-    >>> draw_test([3.0, 5.0], [[1.0], [4.0]], num_permutations=99, rng=np.random.default_rng(0)).p_value
-    0.25
-    """
-    scores, others = _variants(published, private)
-    # The published one first; its difference to the mean of the others, and each other's had it been drawn.
-    variants = [np.array([score, *other]) for score, other in zip(scores.tolist(), others, strict=True)]
-    if not all(np.isfinite(item).all() for item in variants):
-        raise ValueError("Expected finite scores, of which differences can be taken. Compare ranks instead.")
-    differences = [(item - item.mean()) * item.size / (item.size - 1) for item in variants]
-    found = math.fsum(item[0] for item in differences)
-    found -= ROUNDING * max(float(np.abs(item).max()) for item in variants) * len(variants)
-    if math.prod(item.size for item in variants) <= num_permutations:
-        sums = np.zeros(1)
-        for item in differences:
-            sums = np.add.outer(sums, item).ravel()
-        p_value = float((sums >= found).mean())
-    else:
-        sums = np.zeros(num_permutations)
-        for item in differences:
-            sums += item[rng.integers(item.size, size=num_permutations)]
-        p_value = (1 + int((sums >= found).sum())) / (1 + num_permutations)
-    ranks = tuple(1 + int((other >= score).sum()) for score, other in zip(scores.tolist(), others, strict=True))
-    return _described(p_value, ranks, tuple(item.size for item in variants), scores, others)
-
-
 def rank_sum_cdf(total: int, sizes: Sequence[int]) -> float:
     """P(sum of independent ranks <= total), each uniform on 1 to its size, by convolution.
 
@@ -139,7 +89,7 @@ def canary_power(shift: float, num_canaries: int, num_variants: int, *, alpha: f
     Returns:
         Exact under that model, by quadrature and convolution; 0 where no ranks give p < alpha.
 
-    Source: own; docs/methods/planning.md.
+    Source: own; docs/methods/canary.md.
 
     >>> canary_power(0.0, 1, 100, alpha=0.055)
     0.05

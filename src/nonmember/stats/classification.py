@@ -14,7 +14,7 @@ Shapes: N documents, B resamples, G groups of tied documents.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -196,7 +196,7 @@ class Ranking:
     best_balanced_accuracy: float
     balanced_accuracy: float
     threshold: float
-    distribution: FloatArray
+    distribution: FloatArray = field(repr=False)
 
 
 def ranking(

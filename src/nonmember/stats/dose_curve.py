@@ -489,88 +489,6 @@ def _log_likelihoods(gain_D: FloatArray, expected_D: FloatArray, scatter_D: Floa
     return np.asarray(found - np.log(scatter_D)[:, None])
 
 
-@dataclass(frozen=True)
-class DebiasedShare:
-    """What share of the documents was read, at one dose, by DUCI.
-
-    Attributes:
-        dose: Readings of those that were read.
-        share: Of the documents; in [0, 1].
-        low: Lower end of its interval.
-        high: Upper end of its interval.
-        true_positive_rate: Of telling by the gain that a document was read so often.
-        false_positive_rate: Of telling it of one that was not read.
-    """
-
-    dose: float
-    share: float
-    low: float
-    high: float
-    true_positive_rate: float
-    false_positive_rate: float
-
-
-def duci(
-    gain_D: FloatArray,
-    unread_CD: FloatArray,
-    read: Mapping[float, FloatArray],
-    clusters: Sequence[str],
-    *,
-    num_resamples: int,
-    alpha: float,
-    rng: np.random.Generator,
-) -> list[DebiasedShare]:
-    """The share of documents that look read, corrected by how often that errs: (mean m - FPR) / (TPR - FPR).
-
-    m(d) is whether the gain of d lies above a threshold: for each dose the one with the largest TPR - FPR over the
-    controls, whose rates are over their documents. Intervals redraw documents, those of the controls with them, so that
-    they hold the scatter of the rates; the threshold stays. A dose that no threshold tells from none is left out.
-
-    Args:
-        gain_D: [documents] score under the target less the mean of controls that read nothing.
-        unread_CD: [controls, documents] the same of each control that read nothing, less the mean of the others.
-        read: dose -> [controls, documents] the same of controls that read so often.
-        clusters: Of each document; drawn as a whole.
-        num_resamples: Of the clusters, for the intervals.
-        alpha: Of the intervals.
-        rng: Draws them.
-
-    Returns:
-        A share with its interval and the two rates, one entry per dose.
-
-    Raises:
-        ValueError: For other lengths, NaN and infinity, and a dose without a control.
-
-    Source: Tong et al., 2025 (DUCI), with rates over documents in place of rates over many models of each document.
-
-    >>> gain, settings = np.repeat([1.0, 0.0], 20), {"num_resamples": 99, "alpha": 0.05}
-    >>> names, rng = [f"document {number}" for number in range(40)], np.random.default_rng(0)
-    >>> [found] = duci(gain, np.zeros((2, 40)), {4: np.ones((2, 40))}, names, rng=rng, **settings)
-    >>> found.share, found.true_positive_rate, found.false_positive_rate
-    (0.5, 1.0, 0.0)
-    """
-    number = len(clusters)
-    gain_D, unread_CD = _of_documents("gain_D", gain_D, number, 1), _of_documents("unread_CD", unread_CD, number, 2)
-    read = {dose: _of_documents("read", item, number, 2) for dose, item in read.items()}
-    check_resampling(num_resamples, alpha)
-    names, place_D = np.unique(np.asarray(clusters), return_inverse=True)
-    draws = rng.multinomial(len(names), [1 / len(names)] * len(names), size=num_resamples)
-    sizes = np.bincount(place_D, minlength=len(names))
-    found = []
-    for dose, read_CD in read.items():
-        threshold = _best_threshold(unread_CD.ravel(), read_CD.ravel())
-        shares_D = [(table > threshold).mean(axis=0) for table in (gain_D[None], read_CD, unread_CD)]
-        predicted, true, false = (np.bincount(place_D, item, minlength=len(names)) for item in shares_D)
-        rates = [item.sum() / len(gain_D) for item in (predicted, true, false)]
-        if rates[1] <= rates[2]:
-            continue
-        drawn = [(draws @ item) / (draws @ sizes) for item in (predicted, true, false)]
-        low, high = np.quantile(_debiased(*drawn), [alpha / 2, 1 - alpha / 2])
-        share = float(_debiased(*map(np.asarray, rates)))
-        found.append(DebiasedShare(dose, share, float(low), float(high), float(rates[1]), float(rates[2])))
-    return found
-
-
 def _of_documents(name: str, values: npt.ArrayLike, number: int, dimensions: int) -> FloatArray:
     """[documents], or [controls, documents], finite; ValueError otherwise."""
     found = np.asarray(values, dtype=np.float64)
@@ -581,17 +499,3 @@ def _of_documents(name: str, values: npt.ArrayLike, number: int, dimensions: int
             f"there are clusters; got shape {found.shape}. Leave a document without a score out everywhere."
         )
     return found
-
-
-def _debiased(predicted: FloatArray, true: FloatArray, false: FloatArray) -> FloatArray:
-    """0 or 1 where the rates of a draw tell nothing."""
-    known = np.maximum(true - false, np.finfo(float).tiny)
-    result: FloatArray = np.clip((predicted - false) / known, 0.0, 1.0)
-    return result
-
-
-def _best_threshold(unread: FloatArray, read: FloatArray) -> float:
-    """The value above which most of `read` and least of `unread` lies."""
-    values = np.unique(np.concatenate([unread, read]))
-    above = [1 - np.searchsorted(np.sort(item), values, side="right") / len(item) for item in (read, unread)]
-    return float(values[np.argmax(above[0] - above[1])])

@@ -16,7 +16,7 @@ import scipy
 from nonmember.stats._arrays import BoolArray, FloatArray, IntArray, as_scores, numbered_clusters
 from nonmember.stats.two_groups import mean_difference
 
-OutlierMode = Literal["mean", "clip", "zero", "keep"]
+OutlierMode = Literal["mean", "clip"]
 
 MIN_DOCUMENTS = 8  # of each set: four to fit on, four to test on
 MIN_CLUSTERS = 4
@@ -104,8 +104,6 @@ def dataset_inference(
     num_splits: int,
     learning_rate: float,
     num_steps: int,
-    equal_variances: bool,
-    trim_predictions: bool,
     compat: bool,
     rng: np.random.Generator,
     clusters: Sequence[Sequence[Hashable]] | None = None,
@@ -118,7 +116,7 @@ def dataset_inference(
     of the held-out ones.
 
     Before that, per feature, `outliers` says what becomes of the lowest and the highest j = int(n tail_fraction / 2) of
-    n values: "mean" sets them to the mean of all n, "zero" to 0, "clip" to the innermost of the j, "keep" leaves them.
+    n values: "mean" sets them to the mean of all n, "clip" to the innermost of the j.
     With j = 0 nothing changes. Then the mean and population standard deviation of the suspect set standardise both
     sets; a feature that does not vary there is dropped.
 
@@ -128,9 +126,6 @@ def dataset_inference(
     distributions give uniform p. Bounds that know which set a document is from tell the test what it is to find out:
     with two samples of one distribution (200 documents each, 20 features, t with 5 degrees of freedom) `compat` gave
     p < .05 in 27% of 1,000 worlds with "mean", in 11% with "clip" (docs/results/simulations.md).
-
-    `trim_predictions` removes the lowest and the highest j test logits of each set before the t-test (and
-    before the curve). The t-test does not know it and rejects a true null more often than it says (8% at .05).
 
     With `clusters` part A has as many whole clusters of each set, in random order, as have together no more documents
     than said above, and one at least; the t-test is `two_groups.mean_difference`, whose variances are by clusters.
@@ -142,14 +137,12 @@ def dataset_inference(
     Args:
         suspect: [N, F] features of documents, any units and signs.
         heldout: [M, F] features of documents, the same columns.
-        outliers: What becomes of what lies in the tails: "mean", "clip", "zero" or "keep".
+        outliers: What becomes of what lies in the tails: "mean" or "clip".
         tail_fraction: Of both tails together, in [0, 1).
         fit_size: Documents of each set to learn on, at most half of it.
         num_splits: S.
         learning_rate: Of Adam.
         num_steps: Of Adam.
-        equal_variances: Student's t, else Welch's.
-        trim_predictions: Whether test logits lose their tails.
         compat: As in the original program.
         rng: Of the splits.
         clusters: What documents of either set belong together (book, thread): [N] and [M]. None: each stands alone.
@@ -173,7 +166,7 @@ def dataset_inference(
     >>> suspect, heldout = rng.normal(size=(100, 3)), rng.normal(loc=0.5, size=(100, 3))
     >>> found = dataset_inference(
     ...     suspect, heldout, outliers="clip", tail_fraction=0.05, fit_size=50, num_splits=3, learning_rate=0.01,
-    ...     num_steps=100, equal_variances=False, trim_predictions=False, compat=False, rng=rng
+    ...     num_steps=100, compat=False, rng=rng
     ... )
     >>> found.median_p_value < 0.05
     True
@@ -208,12 +201,8 @@ def dataset_inference(
         weights[split, scale.varies] = model.weights
         logits = [model.logits(suspect_B), model.logits(heldout_B)]
         of_logits = [None if of is None else of[cut[1]] for of, cut in zip(cluster_of, cuts, strict=True)]
-        if trim_predictions:
-            kept = [_without_tails(item, tail_fraction) for item in logits]
-            logits = [item[index] for item, index in zip(logits, kept, strict=True)]
-            of_logits = [None if of is None else of[index] for of, index in zip(of_logits, kept, strict=True)]
-        tests.append(_tested(logits, of_logits, equal_variances))
-        curves.append(_curve(logits, of_logits, equal_variances))
+        tests.append(_tested(logits, of_logits))
+        curves.append(_curve(logits, of_logits))
 
     p_values = np.array([test.p_value for test in tests])
     statistics = np.array([test.statistic for test in tests])
@@ -260,25 +249,25 @@ def fit_logistic(
     return LinearModel(parameters[:-1], float(parameters[-1]))
 
 
-def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bool) -> TwoSampleT:
+def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> TwoSampleT:
     """t of H0: E x = E y against H1: E x < E y, for two independent samples.
 
     Args:
         x: [N], at least 2.
         y: [M], at least 2.
-        equal_variances: Student's t with pooled variance and N + M - 2 degrees of freedom, else Welch's.
 
     Returns:
-        t with a one-sided p. Where neither sample varies t is undefined; then p = 1 if mean x >= mean y, else 0, with a
-        warning. Not varying means up to rounding, and means within that rounding count as equal.
+        Student's t with pooled variance, and a one-sided p. Where neither sample varies t is undefined; then p = 1 if
+        mean x >= mean y, else 0, with a warning. Not varying means up to rounding, and means within that rounding
+        count as equal.
 
     Raises:
         ValueError: On NaN or infinite values and on fewer than two of either.
 
     Source: the test of LLM-DI (Maini et al., 2024); docs/methods/llm_di.md.
 
-    >>> round(two_sample_t_less([1.0, 2.0, 3.0], [3.0, 4.0, 6.0], equal_variances=False).p_value, 3)
-    0.051
+    >>> round(two_sample_t_less([1.0, 2.0, 3.0], [3.0, 4.0, 6.0]).p_value, 3)
+    0.046
     """
     x, y = as_scores("x", x), as_scores("y", y)
     if min(x.size, y.size) < 2:
@@ -294,7 +283,7 @@ def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bo
         warning = f"Neither sample varies (all {x[0]:.6g} and {y[0]:.6g}): t is undefined, p is set by the sign alone."
         return TwoSampleT(float("nan"), 1.0 if mean_difference >= -rounding else 0.0, mean_difference, warning)
     test = scipy.stats.ttest_ind_from_stats(
-        x.mean(), x.std(ddof=1), x.size, y.mean(), y.std(ddof=1), y.size, equal_variances, alternative="less"
+        x.mean(), x.std(ddof=1), x.size, y.mean(), y.std(ddof=1), y.size, alternative="less"
     )
     return TwoSampleT(float(test.statistic), float(test.pvalue), mean_difference, "")
 
@@ -347,12 +336,10 @@ class _Tails(NamedTuple):
         return cls(in_order[tail], in_order[-tail - 1], in_order[tail - 1], in_order[-tail], mean)
 
     def treat(self, features: FloatArray, outliers: OutlierMode) -> FloatArray:
-        if outliers == "keep":
-            return features
         if outliers == "clip":
             return np.clip(features, self.low_clip, self.high_clip)
         outside = (features < self.low) | (features > self.high)
-        return np.where(outside, self.mean if outliers == "mean" else 0.0, features)
+        return np.where(outside, self.mean, features)
 
 
 class _Scale(NamedTuple):
@@ -402,25 +389,23 @@ def _cut(
     return order[: ends[number - 1]], order[ends[number - 1] :]
 
 
-def _tested(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None], equal_variances: bool) -> TwoSampleT:
+def _tested(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None]) -> TwoSampleT:
     """Whether the suspect logits lie below the held-out ones."""
     suspect, heldout = logits
     of_suspect, of_heldout = cluster_of
     if of_suspect is None or of_heldout is None:
-        return two_sample_t_less(suspect, heldout, equal_variances=equal_variances)
+        return two_sample_t_less(suspect, heldout)
     if min(np.unique(of_suspect).size, np.unique(of_heldout).size) < 2:
         return TwoSampleT(float("nan"), 1.0, float(suspect.mean() - heldout.mean()), "A set has one cluster.")
     test = mean_difference(heldout, suspect, of_heldout.tolist(), of_suspect.tolist(), alpha=0.05)
     return TwoSampleT(-test.t, test.p_value if np.isfinite(test.t) else 1.0, -test.difference, "")
 
 
-def _curve(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None], equal_variances: bool) -> list[float]:
+def _curve(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None]) -> list[float]:
     """p of the first 2, 5, ... of each, as far as both reach."""
     available = min(item.size for item in logits)
     return [
-        _tested(
-            [item[:size] for item in logits], [None if of is None else of[:size] for of in cluster_of], equal_variances
-        ).p_value
+        _tested([item[:size] for item in logits], [None if of is None else of[:size] for of in cluster_of]).p_value
         for size in CURVE_SIZES
         if size <= available
     ]
@@ -429,13 +414,6 @@ def _curve(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None], 
 def _tail_size(num_values: int, tail_fraction: float) -> int:
     """j: how many values are outliers on each side."""
     return int(num_values * tail_fraction / 2)
-
-
-def _without_tails(logits: FloatArray, tail_fraction: float) -> IntArray:
-    """Places of all but the lowest and the highest j, in their order."""
-    tail = _tail_size(logits.size, tail_fraction)
-    kept = np.argsort(logits, kind="stable")[tail : logits.size - tail]
-    return np.sort(kept)
 
 
 def _as_features(name: str, values: npt.ArrayLike) -> FloatArray:

@@ -6,7 +6,7 @@ The sharded rank comparison test: is a file more likely in its own order than in
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -115,24 +115,7 @@ def _paired_t(
 # The sharded rank comparison test -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OrderStatistic:
-    """A t-test of a set's own order.
-
-    Attributes:
-        statistic: t, high where the own order is more likely; NaN with a `warning` if all differences are equal.
-        p_value: One-sided, of t with `num_shards` - 1 degrees of freedom.
-        mean_difference: Nats a shard.
-    """
-
-    statistic: float
-    p_value: float
-    mean_difference: float
-    num_shards: int
-    warning: str
-
-
-def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat: bool) -> OrderStatistic:
+def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat: bool) -> PairedT:
     """t-test over shards of s = canonical - mean_shuffled against H1: E s > 0.
 
     Where the shards' examples are exchangeable, every s has expectation 0, and p is uniform as far as t is distributed
@@ -162,4 +145,4 @@ def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat
     if compat and np.isfinite(statistic):
         statistic *= float(np.sqrt(test.num_pairs / (test.num_pairs - 1)))
         p_value = float(scipy.stats.t.sf(statistic, test.num_pairs - 1))
-    return OrderStatistic(statistic, p_value, test.mean_difference, test.num_pairs, test.warning)
+    return replace(test, statistic=statistic, p_value=p_value)

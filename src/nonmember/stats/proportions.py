@@ -10,7 +10,7 @@ replacement are multinomial, which is exactly the draw itself: nothing is approx
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -231,8 +231,6 @@ class RateDifference:
         upper: Bound of level 1 - alpha on the difference.
         z: Of the difference over its standard error in large samples, NaN where that is 0.
         z_p_value: p of `z`, NaN likewise.
-        num_less: Units of a resample, on the side of `less`.
-        num_more: Units of a resample, on the side of `more`.
         distribution: [B] resampled differences.
     """
 
@@ -242,9 +240,7 @@ class RateDifference:
     upper: float
     z: float
     z_p_value: float
-    num_less: int
-    num_more: int
-    distribution: FloatArray
+    distribution: FloatArray = field(repr=False)
 
 
 def difference_of_rates(
@@ -300,8 +296,6 @@ def difference_of_rates(
         upper=float(upper),
         z=z,
         z_p_value=float(scipy.stats.norm.cdf(z)),
-        num_less=numbers[0],
-        num_more=numbers[1],
         distribution=distribution,
     )
 

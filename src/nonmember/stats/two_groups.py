@@ -29,8 +29,9 @@ from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import best_balanced_accuracy, best_threshold, roc_auc
 
 
-class ResampledSpread(NamedTuple):
-    """Mean and standard deviation (N - 1) over the few resamples of the paper."""
+@dataclass(frozen=True)
+class ResampledSpread:
+    """Mean and standard deviation (N - 1) over some resamples or repetitions; NaN of a single one."""
 
     mean: float
     sd: float

@@ -4,38 +4,70 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from omegaconf import OmegaConf
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.config.explain import explain
+from nonmember.config.grid import cells_of
+from nonmember.config.hydra_compat import command_of
+from nonmember.config.runs import cell_of, planner_of
+from nonmember.methods import Auto
+from nonmember.runtime.interruption import check
 from nonmember.runtime.progress import duration
 from nonmember.runtime.terminal import console_of, say, visible
-from nonmember.sweeps.costs import Work, in_order
+from nonmember.sweeps.auto import Parts
+from nonmember.sweeps.costs import Work
+from nonmember.sweeps.plan import SweepPlan
+from nonmember.sweeps.running import composed_again, shared
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from nonmember.sweeps.plan import SweepPlan
 
 KINDS = ("corpora", "tokenizers", "models", "observations")  # those that there always are, in this order
 VERBS = {"models": "to train", "observations": "to observe"}
 COLUMNS = ("kind", "number", "in store", "to make", "tokens", "time", "disk")
 MOST_LISTED = 12
 WIDTH = 120
+ANOTHER = "its store or trainer is not that of the first audit; ask for it alone"
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def show(plan: SweepPlan, work: Work, num_workers: int, console: Console | None = None) -> None:
+def plan_only(arguments: Sequence[str]) -> None:
+    """What an audit or a sweep would make, printed; nothing is run. arguments: of the command, with dry_run=true."""
+    name, overrides = command_of(arguments)
+    plan: SweepPlan | None = None
+    where: list[Any] = []
+    for config, folder in cells_of(name, overrides):
+        of_cell = [config.store, OmegaConf.to_container(config.trainer, resolve=True)]
+        if plan is None:
+            where, plan = of_cell, SweepPlan.by(planner_of(config, *shared(Path(config.store).absolute())))
+        try:
+            if of_cell != where:
+                raise ValueError(ANOTHER)
+            cell = cell_of(config, folder)
+            is_auto = isinstance(cell.audit.method, Auto)
+            for item in Parts(cell, config, composed_again(), plan.planner).foreseen() if is_auto else [cell]:
+                plan.see(plan.num_cells, item)
+        except Exception as error:  # which the audit itself will meet again, and tell
+            check()
+            plan.refuse(plan.num_cells, explain(error))
+    assert plan is not None
+    show(plan, Work.of(plan.graph, plan.planner.compute.machine))
+
+
+def show(plan: SweepPlan, work: Work, console: Console | None = None) -> None:
     """Raises ValueError where some audit could not be carried out at all."""
     console = console_of(WIDTH, like=console)
     if plan.refused and len(plan.refused) == plan.num_cells:
         _raise_refused(plan)
     if work.graph.nodes:
         console.print(_table(work))
-    for sentence in (*_about_audits(plan), *_about_order(plan, work), *_about_costs(work, num_workers)):
+    for sentence in (*_about_audits(plan), *_about_costs(work)):
         say(console, sentence)
     console.print("Dry run: nothing was trained, observed or queried.", highlight=False)
     if plan.refused:
@@ -84,50 +116,15 @@ def _partly(values: list[float | None], formatted: object) -> str:
 
 
 def _about_audits(plan: SweepPlan) -> Iterable[str]:
-    from nonmember.sweeps.plan import ENDED
-
     to_run = plan.num_cells - len(plan.ended) - len(plan.refused)
     yield f"Audits: {plan.num_cells}; {len(plan.ended)} with a result, {to_run} to be run."
-    for parts in plan.parts.values():
-        run, ended = ([method for method, why in parts if why == which] for which in ("", ENDED))
-        yield f"method=auto runs {', '.join(run) or 'nothing more'}."
-        if ended:
-            yield f"  with a result already: {', '.join(ended)}"
-        for method, reason in parts:
-            if reason not in ("", ENDED):
-                yield f"  without {method}: {reason.removeprefix(method).lstrip()}"
     for why, number in Counter(plan.invalid.values()).most_common():
         yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"
     if plan.asking:
         yield f"{len(plan.asking)} of them query a remote model; its requests and their cost are not estimated."
-    if plan.climbing:
-        yield (
-            f"{len(plan.climbing)} of them look for a learning rate (ladder): the first rate is counted, the others "
-            "are distilled only where it fails."
-        )
 
 
-def _about_order(plan: SweepPlan, work: Work) -> Iterable[str]:
-    nodes = work.graph.nodes
-    order = [nodes[name] for name in in_order(work.graph, work.costs)]
-    shared = [node for node in order if len(node.users) > 1]
-    if not order:
-        return
-    if shared:
-        yield "First the artifacts that several audits share, in parallel where they are independent:"
-    for node in shared[:MOST_LISTED]:
-        cost = work.costs[node.name]
-        taken = "time unknown" if cost.seconds is None else f"about {duration(cost.seconds)}"
-        tokens = "" if cost.tokens is None else f", {_short(cost.tokens)} tokens"
-        yield f"  {node.kind} {node.spec.readable} for {len(node.users)} audits{tokens}, {taken}"
-    if len(shared) > MOST_LISTED:
-        yield f"  and {len(shared) - MOST_LISTED} more"
-    if others := len(order) - len(shared):
-        noun = "artifact" if others == 1 else "artifacts"
-        yield f"{'Then the' if shared else 'The'} audits, with {others} {noun} of their own."
-
-
-def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
+def _about_costs(work: Work) -> Iterable[str]:
     if not work.costs:
         return
     if work.without_estimate:
@@ -138,30 +135,11 @@ def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
         for what, number in alike.most_common(MOST_LISTED):
             yield f"  {number} {what.partition(' ')[0]} such as {example[what]}"
     else:
-        beside = f" with {num_workers} workers side by side" if num_workers > 1 else ""
-        num_assumed = sum(cost.is_assumed for cost in work.costs.values())
-        by = "by past runs on this machine" if not num_assumed else "by past runs and assumptions"
-        by = "by assumptions" if num_assumed == len(work.costs) else by
-        yield f"About {duration(work.makespan(num_workers))}{beside}, {by}; tests not counted."
-    yield from _about_assumptions(work)
+        yield f"About {duration(work.seconds(work.costs))}, one after the other, by past runs here; tests not counted."
     if any(cost.tokens is None for name, cost in work.costs.items() if work.graph.nodes[name].kind in VERBS):
         yield "The tokens of some are unknown until the artifacts they depend on are made."
     root = work.graph.builder.store.root
     yield f"{_short(shutil.disk_usage(_existing(root)).free)}B are free where the store is."
-
-
-def _about_assumptions(work: Work) -> Iterable[str]:
-    assumed = work.assumptions
-    if assumed is None:
-        return
-    if number := sum(cost.is_assumed for cost in work.costs.values()):
-        device = "GPU" if assumed.device == "cuda" else "CPU"
-        yield (
-            f"For {number} of them nothing similar was made on this machine; their time is assumed: tokens times "
-            f"parameters, at {_short(assumed.operations_a_second)}FLOP a second, half of what its {device} reaches."
-        )
-    if needs := [cost.memory for cost in work.costs.values() if cost.memory is not None]:
-        yield f"Memory: up to {_short(max(needs))}B at a time, of {_short(assumed.memory)}B on this machine."
 
 
 def _existing(path: Path) -> Path:

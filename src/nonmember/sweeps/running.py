@@ -12,6 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from nonmember.config.compose import composed
+from nonmember.config.words import about_another_method
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder, Memory
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
 
 def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
     """This run's words with another method, composed."""
-    from nonmember.config.parts import overrides_of_part
-
     ran = HydraConfig.get()
     overrides = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
     name = str(ran.job.config_name)
     folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider == "command-line"]
     searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
-    return lambda method, more: composed(name, [*searched, *overrides_of_part(overrides, method, more)])
+    return lambda method, more: composed(name, [*searched, *about_another_method(overrides, method, more)])
 
 
 def builder_of(config: DictConfig) -> Builder:

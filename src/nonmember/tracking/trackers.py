@@ -23,7 +23,6 @@ import hashlib
 import io
 import json
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,23 +33,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from nonmember.checks import require_choice
 from nonmember.records.curves import read_curves
 from nonmember.runtime.files import write_text_atomically
-from nonmember.runtime.naming import short_hash
-from nonmember.tracking.online import require_online
+from nonmember.runtime.naming import settings_of_folder, short_hash
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
     from matplotlib.figure import Figure
 
-RUN_NOTE = "wandb.json"  # beside the result: where the run was logged, and under which id
+LOGGED = "logged.json"  # beside the result: where it was logged to, and under which id
 RUN_ID_LENGTH = 16
 INIT_SECONDS = 30  # W&B itself tries for 100 seconds
 METRICS = "metrics.csv"
-LOGGED = "logged.json"  # beside the result: which of Lightning's loggers have its run
 FIGURE_DPI = 110
 LONGEST_TAG = 64  # W&B refuses a run with a longer one
-NAME = re.compile(r"(?!(null|true|false|nan|inf)$)[A-Za-z].*")  # a value that says by itself what it is
-SHORT = {"k": "K", "learning_rate": "rate"}
-SWEPT = {"lambda": ("distillation", "lambda_"), "tau": ("distillation", "tau"), "k": ("score", "k")}  # in `method`
 
 
 def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
@@ -58,64 +52,17 @@ def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
     return hashlib.sha256(f"{sweep}|{cell}|{audit_key}".encode()).hexdigest()[:RUN_ID_LENGTH]
 
 
-def destination_of(entity: str | None, project: str, mode: str) -> str:
-    return f"{entity or 'default'}/{project} {mode}"
-
-
-def noted_run_id(folder: Path, expected: str | None) -> str | None:
-    """The id under which W&B knows the live run of this folder.
-
-    expected: the id of the folder's result; None asks for that of the audit that failed there.
-    """
+def logged_to(folder: Path) -> list[str]:
+    """Where the audit of this folder was logged to, each with the id of the run."""
     try:
-        note = json.loads((folder / RUN_NOTE).read_text(encoding="utf-8"))
-        fits = note["failed"] if expected is None else note["instead_of"] == expected
-        return str(note["id"]) if fits else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return [str(mark) for mark in json.loads((folder / LOGGED).read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def is_kept_offline(folder: Path) -> bool:
-    """Whether the last W&B run of this folder's audit was written to the disk alone."""
-    try:
-        note = json.loads((folder / RUN_NOTE).read_text(encoding="utf-8"))
-        return str(note["destination"]).endswith(" offline")
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def name_in_words(folder: str, config: Mapping[str, Any]) -> str:
-    """What differs in a cell, as people say it: scipy-a · lambda .3 · K .4 of the name of its folder,
-    data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4. To other names, which end with a
-    hash, the method's lambda, tau and K are added."""
-    parts: list[str] = []
-    for index, part in enumerate(folder.split(",")):
-        key, mark, value = part.partition("=")
-        if not mark and index == 0:
-            return " · ".join([folder, *_swept_settings(config)])
-        setting = re.split(r"[.@]", key)[-1].rstrip("_")
-        if not mark:  # of a list
-            parts[-1] += f",{part}"
-        elif setting == "half" and parts:
-            parts[-1] += f"-{value}"
-        elif NAME.fullmatch(value):
-            parts.append(value)
-        else:
-            parts.append(_setting_in_words(setting, value))
-    return " · ".join(parts)
-
-
-def _setting_in_words(setting: str, value: str) -> str:
-    number = re.sub(r"^(-?)0(?=\.)", r"\1", value)
-    return f"{SHORT.get(setting, setting.replace('_', ' '))} {number}"
-
-
-def _swept_settings(config: Mapping[str, Any]) -> Iterator[str]:
-    for name, (part, key) in SWEPT.items():
-        above = (config.get("method") or {}).get(part)
-        value = above.get(key) if isinstance(above, Mapping) else None
-        if isinstance(value, int | float):
-            yield _setting_in_words(name, f"{value:g}")
+    """Whether the audit of this folder has a W&B run that was written to the disk alone."""
+    return any(mark.startswith("wandb ") and " offline " in mark for mark in logged_to(folder))
 
 
 @dataclass(frozen=True)
@@ -128,8 +75,16 @@ class RunInfo:
     tags: Sequence[str]
     config: Mapping[str, Any]
     folder: Path
-    run_id: str | None = None  # for W&B (`run_id_of`); None takes a fresh one
-    live: bool = True  # logged while running, not synced later
+    run_id: str | None = None  # of an audit (`run_id_of`); None: W&B takes a fresh one, and nothing is noted
+
+    def has_run_in(self, where: str) -> bool:
+        return f"{where} {self.run_id}" in logged_to(self.folder)
+
+    def note_run_in(self, where: str) -> None:
+        """Leave beside the result that it need not be logged there again."""
+        if self.run_id is not None and self.folder.is_dir():
+            marks = sorted({*logged_to(self.folder), f"{where} {self.run_id}"})
+            write_text_atomically(self.folder / LOGGED, json.dumps(marks) + "\n")
 
 
 class Tracker(ABC):
@@ -204,6 +159,7 @@ class CsvTracker(Tracker):
     """`metrics.csv` in the run's folder: name, step, value; a line at a time, so a killed run keeps its lines."""
 
     def __init__(self, info: RunInfo):
+        self._info = info
         info.folder.mkdir(parents=True, exist_ok=True)
         self._stream = (info.folder / METRICS).open("w", newline="", encoding="utf-8", buffering=1)
         self._writer = csv.writer(self._stream)
@@ -219,10 +175,16 @@ class CsvTracker(Tracker):
         if not self._stream.closed:
             self._writer.writerow(["status", "", "failed" if failed else "finished"])
             self._stream.close()
+            if not failed:
+                self._info.note_run_in(METRICS)
 
 
 def _prefix_of(role: str) -> str:
     return "train" if role == "distilled" else f"train_{role}"
+
+
+def wandb_place(entity: str | None, project: str, mode: str) -> str:
+    return f"wandb {entity or 'default'}/{project} {mode}"
 
 
 def prepare_wandb(directory: Path) -> Any:
@@ -234,11 +196,6 @@ def prepare_wandb(directory: Path) -> Any:
     import wandb
 
     return wandb
-
-
-def base_url_of(wandb: Any) -> str:
-    """The server that W&B's own settings name."""
-    return str(wandb.setup().settings.base_url)
 
 
 class WandbTracker(Tracker):
@@ -260,14 +217,12 @@ class WandbTracker(Tracker):
         self._info = info
         self._wandb = wandb = prepare_wandb(directory)
         try:
-            if mode == "online":
-                require_online(base_url_of(wandb))
             self._run = wandb.init(
                 project=project,
                 entity=entity,
                 mode=mode,
                 dir=str(directory.resolve()),
-                name=name_in_words(info.name, info.config),
+                name=" ".join(settings_of_folder(info.name)),
                 group=info.group,
                 job_type=info.job_type,
                 tags=[tag[:LONGEST_TAG] for tag in info.tags],
@@ -284,8 +239,7 @@ class WandbTracker(Tracker):
                 f"W&B could not start in mode {mode!r}: {error} Use logger.wandb.mode=offline, or set WANDB_API_KEY."
             ) from error
         self._axes: set[str] = set()
-        self._disabled = mode == "disabled"
-        self._destination = destination_of(entity, project, mode)
+        self._where = wandb_place(entity, project, mode)
 
     def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
         if prefix not in self._axes:
@@ -313,7 +267,6 @@ class WandbTracker(Tracker):
         # As pixels: W&B takes a figure itself only where pyplot, with its global state, has been imported.
         png = io.BytesIO()
         figure.savefig(png, format="png", dpi=FIGURE_DPI)
-        png.seek(0)
         with PIL.Image.open(png) as image:
             self._run.log({name: self._wandb.Image(image)})
 
@@ -327,24 +280,15 @@ class WandbTracker(Tracker):
     def finish(self, *, failed: bool) -> None:
         self._run.summary["status"] = "failed" if failed else "finished"
         self._run.finish(exit_code=int(failed))
-        self._note(failed)
-
-    def _note(self, failed: bool) -> None:
-        """Leave where the run was logged, and under which id: that given by a W&B sweep, and that of a failed audit,
-        cannot be worked out again."""
-        expected = self._info.run_id
-        if self._disabled or expected is None or not self._info.live or not self._info.folder.is_dir():
-            return
-        note = {"id": self._run.id, "instead_of": expected, "failed": failed, "destination": self._destination}
-        with contextlib.suppress(OSError):
-            write_text_atomically(self._info.folder / RUN_NOTE, json.dumps(note) + "\n")
+        if not failed:
+            self._info.note_run_in(self._where)
 
 
 class LightningTracker(Tracker):
     """A run in a logger of Lightning's own, which takes numbers and settings."""
 
-    def __init__(self, logger: Logger, info: RunInfo):
-        self._logger = logger
+    def __init__(self, logger: Logger, info: RunInfo, where: str):
+        self._logger, self._info, self._where = logger, info, where
         logger.log_hyperparams(dict(info.config))
 
     def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
@@ -357,6 +301,8 @@ class LightningTracker(Tracker):
     def finish(self, *, failed: bool) -> None:
         self._logger.save()
         self._logger.finalize("failed" if failed else "success")
+        if not failed:
+            self._info.note_run_in(self._where)
 
 
 class Trackers(Tracker):
@@ -424,7 +370,7 @@ class NoLogging:
 @dataclass(frozen=True)
 class CsvLogging:
     def has(self, info: RunInfo) -> bool:
-        return (info.folder / METRICS).is_file()
+        return info.has_run_in(METRICS)
 
     def start(self, info: RunInfo) -> Tracker:
         return CsvTracker(info)
@@ -439,14 +385,7 @@ class WandbLogging:
     log_text: bool = False  # whether texts are sent
 
     def has(self, info: RunInfo) -> bool:
-        """Whether this project has a run of the result that lies in the folder, logged while it was made or found."""
-        try:
-            note = json.loads((info.folder / RUN_NOTE).read_text(encoding="utf-8"))
-            destination, failed = note["destination"], note["failed"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return self.mode == "disabled"
-        same_run = noted_run_id(info.folder, info.run_id) is not None
-        return same_run and not failed and destination == destination_of(self.entity, self.project, self.mode)
+        return self.mode == "disabled" or info.has_run_in(wandb_place(self.entity, self.project, self.mode))
 
     def start(self, info: RunInfo) -> Tracker:
         return WandbTracker(
@@ -471,29 +410,20 @@ class LightningLogging:
             require_choice(what, ("name", "group", "folder"), f"named.{argument}")
 
     def has(self, info: RunInfo) -> bool:
-        """Whether a run of this question was logged by this logger, to the same place."""
-        return self._mark(info) in self._marks(info)
+        return info.has_run_in(self._where)
 
     def start(self, info: RunInfo) -> Tracker:
         try:
             logger = self.make_logger(**{name: str(getattr(info, what)) for name, what in self.named.items()})
         except ModuleNotFoundError as error:
             raise ValueError(f"This logger needs a package that is not installed: {error}") from error
-        if info.run_id is not None and info.folder.is_dir():
-            marks = sorted({*self._marks(info), self._mark(info)})
-            write_text_atomically(info.folder / LOGGED, json.dumps(marks) + "\n")
-        return LightningTracker(logger, info)
+        return LightningTracker(logger, info, self._where)
 
-    def _mark(self, info: RunInfo) -> str:
+    @property
+    def _where(self) -> str:
         maker: Any = getattr(self.make_logger, "func", self.make_logger)
         settings = sorted(getattr(self.make_logger, "keywords", {}).items())
-        return f"{maker.__name__} {short_hash(f'{settings} {info.run_id}')}"
-
-    def _marks(self, info: RunInfo) -> list[str]:
-        try:
-            return [str(mark) for mark in json.loads((info.folder / LOGGED).read_text(encoding="utf-8"))]
-        except (OSError, ValueError, TypeError):
-            return []
+        return f"{maker.__name__} {short_hash(str(settings))}"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Self, TypeVar
 
+import lightning
 import numpy as np
 import torch
 
@@ -66,26 +67,7 @@ def plan_steps(
     return [stream[start : start + batch_size] for start in range(0, len(stream), batch_size)]
 
 
-class Resumable:
-    """The place in a training's micro-batches, for one of `world_size` processes, and which of them this one is."""
-
-    def __init__(self) -> None:
-        self.rank, self.world_size = 0, 1
-        self.position = 0
-
-    def share(self, rank: int, world_size: int) -> Self:
-        """Give only this process's part of every micro-batch."""
-        self.rank, self.world_size = rank, world_size
-        return self
-
-    def state_dict(self) -> dict[str, int]:
-        return {"position": self.position}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.position = state["position"]
-
-
-class StepLoader(Resumable):
+class StepLoader:
     """Micro-batches of the planned steps, for one of `world_size` processes; remembers where it is for exact resume.
 
     Lightning sees a single epoch of known length and stores `state_dict` in its checkpoints. Each batch is a dict:
@@ -106,9 +88,10 @@ class StepLoader(Resumable):
         group: Callable[[int], Hashable] = lambda length: None,
         scored: Masks | None = None,
     ):
-        super().__init__()
+        self.rank, self.world_size, self.position = 0, 1, 0
         self.sequences, self.padding_id, self.scored = sequences, padding_id, scored
-        divided = [_divided(step, lambda index: group(len(sequences[index])), micro_batch_size) for step in steps]
+        self.lengths = sequences.lengths if hasattr(sequences, "lengths") else [len(item) for item in sequences]
+        divided = [_divided(step, lambda index: group(int(self.lengths[index])), micro_batch_size) for step in steps]
         self.accumulate = max(1, *map(len, divided))
         self.micro_batches: list[tuple[Sequence[int], int]] = []
         for step, parts in zip(steps, divided, strict=True):
@@ -117,6 +100,17 @@ class StepLoader(Resumable):
                 tokens = max(1, tokens)  # a step in which nothing is scored changes nothing
             empty: list[Sequence[int]] = [[] for _ in range(self.accumulate - len(parts))]
             self.micro_batches += [(part, tokens) for part in (parts if step is steps[-1] else [*parts, *empty])]
+
+    def share(self, rank: int, world_size: int) -> Self:
+        """Give only this process's part of every micro-batch."""
+        self.rank, self.world_size = rank, world_size
+        return self
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.position = state["position"]
 
     def __len__(self) -> int:
         return len(self.micro_batches)
@@ -136,7 +130,7 @@ class StepLoader(Resumable):
 
     def _num_scored(self, index: int) -> int:
         """The first id has nothing before it."""
-        return max(0, len(self.sequences[index]) - 1) if self.scored is None else sum(self.scored[index][1:])
+        return max(0, int(self.lengths[index]) - 1) if self.scored is None else sum(self.scored[index][1:])
 
     @property
     def num_steps(self) -> int:
@@ -157,7 +151,7 @@ class StepLoader(Resumable):
 
     def sizes(self) -> list[int]:
         """Tokens of each micro-batch, over all processes."""
-        return [sum(len(self.sequences[index]) for index in indices) for indices, _ in self.micro_batches]
+        return [int(sum(self.lengths[index] for index in indices)) for indices, _ in self.micro_batches]
 
 
 def _divided(step: Sequence[int], group: Callable[[int], Hashable], size: int) -> list[Sequence[int]]:
@@ -173,5 +167,21 @@ def collate(sequences: Sequence[Sequence[int]], padding_id: int) -> dict[str, to
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     input_ids = torch.full((len(sequences), int(lengths.max())), padding_id, dtype=torch.long)
     for row, sequence in enumerate(sequences):
-        input_ids[row, : len(sequence)] = torch.tensor(sequence)
+        input_ids[row, : len(sequence)] = torch.as_tensor(sequence)
     return {"input_ids": input_ids, "lengths": lengths}
+
+
+class TrainingData(lightning.LightningDataModule):
+    """Gives each process its part of the loader's micro-batches.
+
+    It has no state of its own: the loader's is one number, the same in all processes, which Lightning keeps once, with
+    the loops of a checkpoint.
+    """
+
+    def __init__(self, loader: StepLoader):
+        super().__init__()
+        self._loader = loader
+
+    def train_dataloader(self) -> StepLoader:
+        assert self.trainer is not None
+        return self._loader.share(self.trainer.global_rank, self.trainer.world_size)

@@ -16,10 +16,10 @@ from torchmetrics import SumMetric
 
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.training.adapters import RankSchedule
+from nonmember.training.batches import StepLoader
 from nonmember.training.losses import Terms, cross_entropy_terms, distillation_terms, weighted_sum
 from nonmember.training.recipes import Chosen, Distillation, Optimization
 from nonmember.training.sharding import ShardableModule
-from nonmember.training.streaming import Loader
 
 MOST_BYTES = 2**28  # of a teacher's features that are kept
 
@@ -78,7 +78,9 @@ class CausalLMModule(ShardableModule):
 
     weights: Mapping[str, float] = {"ce": 1.0}  # of the terms of the loss, by name
 
-    def __init__(self, split: SplitForward, loader: Loader, optimization: Optimization, *, logits_budget_bytes: int):
+    def __init__(
+        self, split: SplitForward, loader: StepLoader, optimization: Optimization, *, logits_budget_bytes: int
+    ):
         super().__init__()
         self.model: Any = split.model
         self._split = split
@@ -88,7 +90,7 @@ class CausalLMModule(ShardableModule):
         self._means = TokenMeans()
 
     @property
-    def train_steps(self) -> Loader:
+    def train_steps(self) -> StepLoader:
         return self._loader
 
     @property
@@ -208,7 +210,7 @@ class DistilledReferenceModule(CausalLMModule):
         self,
         split: SplitForward,
         teacher: TeacherFeatures,
-        loader: Loader,
+        loader: StepLoader,
         recipe: Distillation,
         *,
         logits_budget_bytes: int,
@@ -254,7 +256,7 @@ class AdapterTuningModule(CausalLMModule):
     def __init__(
         self,
         split: SplitForward,
-        loader: Loader,
+        loader: StepLoader,
         optimization: Optimization,
         *,
         logits_budget_bytes: int,

@@ -149,9 +149,6 @@ class Pretraining(_Recipe):
 
     optimization: Annotated[Optimization, _require_optimization]
     sequence_length: Annotated[int, Count(2)]
-    # Sequences of a streamed corpus that are shuffled at a time, after its chunks were put in an order drawn over all
-    # of it. A corpus in memory is shuffled as a whole.
-    shuffle_buffer: Annotated[int, Count(1, MOST_SEQUENCES)] = 10_000
 
     max_tokens: ClassVar[int | None] = None  # documents are not cut
 

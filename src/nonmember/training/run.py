@@ -22,7 +22,7 @@ from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
-from nonmember.training.batches import Masks, StepLoader, packed_masks, packed_sequences, plan_steps
+from nonmember.training.batches import Masks, StepLoader, TrainingData, packed_masks, packed_sequences, plan_steps
 from nonmember.training.modules import (
     AdapterTuningModule,
     AscendingModule,
@@ -32,7 +32,7 @@ from nonmember.training.modules import (
 )
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
-from nonmember.training.streaming import Loader, StreamLoader, TokenStream, TrainingData
+from nonmember.training.tokens import Documents, Packed
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class TrainingRun:
 
 def train(
     model: Any,
-    documents: Sequence[Sequence[int]] | TokenStream,
+    documents: Sequence[Sequence[int]],
     recipe: Pretraining | Distillation,
     run: TrainingRun,
     *,
@@ -70,7 +70,6 @@ def train(
 ) -> dict[str, Any]:
     """Train `model` in place on token ids per document and return what is worth keeping about the run.
 
-    documents: of `Pretraining` also a stream, which is shuffled in parts (`shuffle_buffer`) and never in memory.
     scored: which ids of the documents the loss is taken of; None: all. A distilled reference's health is measured
     before and after (nats per token, temperature 1), if compute.measure_health.
     """
@@ -78,17 +77,12 @@ def train(
     optimization, compute, description = recipe.optimization, run.compute, run.description
     readers = [model] if teacher is None else [model, teacher.model]
     group = grouping(*(item.config for item in readers))
-    if isinstance(documents, TokenStream):
-        assert isinstance(recipe, Pretraining)
-        _require_positions(recipe.sequence_length, "sequence_length", readers)
-        loader: Loader = _streamed(documents, recipe, run, end_of_text)
-    else:
-        sequences, masks = _sequences(documents, recipe, run.seed, end_of_text, scored)
-        setting = "sequence_length" if isinstance(recipe, Pretraining) else "max_tokens"
-        _require_positions(max(map(len, sequences)), setting, readers)
-        loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
-        loading |= {"group": group, "scored": masks}
-        loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
+    sequences, masks = _sequences(documents, recipe, run.seed, end_of_text, scored)
+    setting = "sequence_length" if isinstance(recipe, Pretraining) else "max_tokens"
+    loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
+    loading |= {"group": group, "scored": masks}
+    loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
+    _require_positions(int(max(loader.lengths)), setting, readers)
     budget = compute.logits_budget_mib * MIB
     features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
 
@@ -220,8 +214,11 @@ def _sequences(
     seed: int,
     end_of_text: int,
     scored: Masks | None,
-) -> tuple[list[list[int]], list[list[bool]] | None]:
+) -> tuple[Sequence[Sequence[int]], list[list[bool]] | None]:
     """The sequences, and which of their ids the loss is taken of; None where it is of all."""
+    if isinstance(documents, Documents):
+        assert isinstance(recipe, Pretraining)
+        return Packed(documents, length=recipe.sequence_length, seed=seed), None
     if isinstance(recipe, Pretraining):
         packing: dict[str, int] = {"length": recipe.sequence_length, "end_of_text": end_of_text, "seed": seed}
         sequences = packed_sequences(documents, **packing)
@@ -253,22 +250,7 @@ def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) ->
     return plan_steps(num_sequences, batch_size=recipe.optimization.batch_size, epochs=epochs, seed=seed)[:num_steps]
 
 
-def _streamed(stream: TokenStream, recipe: Pretraining, run: TrainingRun, end_of_text: int) -> StreamLoader:
-    optimization, compute = recipe.optimization, run.compute
-    return StreamLoader(
-        stream,
-        length=recipe.sequence_length,
-        buffer=recipe.shuffle_buffer,
-        batch_size=optimization.batch_size,
-        epochs=optimization.epochs,
-        seed=run.seed,
-        micro_batch_size=compute.micro_batch_size,
-        padding_id=end_of_text,
-        num_workers=compute.num_workers,
-    )
-
-
-def _facts(loader: Loader) -> dict[str, Any]:
+def _facts(loader: StepLoader) -> dict[str, Any]:
     return {"num_sequences": loader.num_sequences, "num_steps": loader.num_steps, "num_tokens": loader.num_tokens}
 
 

@@ -21,13 +21,11 @@ from nonmember.records import Stream
 from nonmember.records.curves import CURVES
 from nonmember.records.requirements import Access
 from nonmember.runtime.processes import process_rank
-from nonmember.training.counts import token_stream
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
     from nonmember.training.run import Teacher, TrainingRun
-    from nonmember.training.streaming import TokenStream
 
 LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded models
 
@@ -180,16 +178,16 @@ class Trained(ModelSpec):
         from nonmember.models.encoding import encode_corpus, scored_tokens
         from nonmember.models.loading import save
         from nonmember.training.run import train
-        from nonmember.training.streaming import end_of_text_id
+        from nonmember.training.tokens import documents_of, end_of_text_id
 
         self.base.require_changeable()
         base = self.base.weights(builder)  # to be trained in place
         base.model.float()  # master weights; the precision of the arithmetic is the trainer's
         corpus, teacher = builder.get(self.corpus), None
-        documents: list[list[int]] | TokenStream
+        documents: Any
         scored = scored_tokens(base, corpus, self.training.max_tokens)
         if isinstance(corpus, Stream) and isinstance(self.training, Pretraining):
-            documents, num_dropped = token_stream(builder, self.base, base, corpus), 0
+            documents, num_dropped = documents_of(builder, self.base, corpus), 0
         else:
             documents = encode_corpus(base, corpus, self.training.max_tokens)
             if self.teacher is not None:

@@ -155,7 +155,6 @@ def what_audits_took(scope: Scope) -> Block | None:
 
 
 class ArenaReport(DeclaredReport):
-    lists_used: ClassVar = True  # the studies have twice as many
     special: ClassVar = {
         "methods": lambda scope: tables(overview(scope)),
         "power": at_equal_errors,

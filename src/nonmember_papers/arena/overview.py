@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from nonmember.advice.contestants import CONTESTANTS, Contestant
 from nonmember.advice.measured import MeasuredPower, Says, measured
-from nonmember.records.requirements import ACCESS
-from nonmember.reports.core.grid import FALSE, Block, RowChoice, TableCell, dash
+from nonmember.reports.core.grid import FALSE, Block, TableCell, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import QUANTITIES, named, no_rate, number_cell, rate_of
 from nonmember.reports.planted.contestants import (
@@ -69,14 +67,7 @@ def overview(scope: Scope) -> Block | None:
         "Top log-probabilities: contestants by top-k loss see of each place what its k largest log-probabilities fix, "
         "cut from whole distributions; an endpoint would be asked once for each token, which no client here does.",
     )
-    _, beside, says = zip(*(tuple(cell.ours[0].text for cell in cells[:3]) for cells in rows.values()), strict=True)
-    had = dict.fromkeys(entry for text in beside for entry in text.split(", ") if entry != NOTHING)
-    choices = (
-        RowChoice(NEEDS[0], tuple(words.label for words in ACCESS.values()), is_rising=True),
-        RowChoice(NEEDS[1], tuple(had), is_list=True),
-        RowChoice(NEEDS[2], tuple(dict.fromkeys(says))),
-    )
-    block = cross_table(
+    return cross_table(
         "methods",
         world,
         "Method and what it takes",
@@ -87,7 +78,6 @@ def overview(scope: Scope) -> Block | None:
         notes,
         lambda cells, index: cells[index],
     )
-    return block and replace(block, choices=choices)
 
 
 def _needs(needs: Needs, world: str) -> tuple[TableCell, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -55,7 +54,6 @@ from nonmember.reports.render.figures import (
     size_of_panels,
 )
 from nonmember.results.load import Run
-from nonmember_papers.dose import again, protocol, rivals
 
 HALVES = {
     "reported": "the reported half",
@@ -375,22 +373,9 @@ class DoseReport(DeclaredReport):
         "power": power,
         "dose": by_dose,
         "readings": readings,
-        "size": again.sizes,
-        "ablation": lambda scope: again.ablation(scope, HALVES),
         "attacks": attacks,
-        "rivals": rivals.rivals,
         "stand-in": stand_ins,
-        "protocol": protocol.protocol,
     }
 
     def first_numbers(self) -> Glance:
         return Glance(AT_A_GLANCE, cells_of_glance, self.glance_note)
-
-    def scopes(self, runs: Sequence[Run]) -> list[Scope]:
-        """With the audits of other methods that are compared with the meter's, and no others of these methods."""
-        compared = {sweep for key in rivals.KEYS for sweep in self.sweeps[key]}
-        others = [run for run in runs if run.question.sweep in compared and run.question.method in rivals.METHODS]
-        return [
-            replace(item, runs=(*item.runs, *(run for run in others if run.question.world == item.world.name)))
-            for item in super().scopes(runs)
-        ]

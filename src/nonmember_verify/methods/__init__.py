@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.methods import answers, canary, clearance, dose, llm_di, prism, t_tests
+from nonmember_verify.methods import answers, canary, dose, prism, t_tests
 from nonmember_verify.report import Report
 from nonmember_verify.verdicts import Conclusion
 
@@ -24,23 +24,13 @@ def only_scores(audit: Audit, report: Report) -> Conclusion:
 
 METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "canary": canary.recompute,
-    "clearance": clearance.recompute,
-    "codec": only_scores,
     "decop": answers.decop,
     "decop_baselines": only_scores,
     "difference_in_differences": t_tests.difference_in_differences,
     "dose": dose.recompute,
     "fsd": only_scores,
     "kds": only_scores,
-    "llm_di": llm_di.recompute,
     "mc_pdd": answers.mc_pdd,
-    "name_cloze": answers.name_cloze,
-    "order": t_tests.order,
-    "pacost": t_tests.pacost,
-    "pacost_qa": t_tests.pacost,
-    "paired_t": t_tests.paired_t,
-    "prefix_completion": answers.prefix_completion,
-    "sampled_completion": answers.sampled_completion,
     "prism": prism.recompute,
     "rank_agreement": only_scores,
     "rank_shift": only_scores,

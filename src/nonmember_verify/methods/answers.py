@@ -1,12 +1,11 @@
-"""Methods that compare answers, or what was made of them, about suspect documents with those about clean ones: MC-PDD,
-DE-COP, name cloze, prefix and sampled completion."""
+"""Methods that compare answers about suspect documents with those about clean ones: MC-PDD and DE-COP."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
@@ -170,34 +169,6 @@ def decop(audit: Audit, report: Report) -> Conclusion:
     return Conclusion("invalid" if invalid else decision)
 
 
-def name_cloze(audit: Audit, report: Report) -> Conclusion:
-    groups = _compared_groups(audit)
-    works = [item.by_unit(item.values["cloze"]) if len(item) else np.zeros(0) for item in groups.values()]
-    _check_shares(audit, "cloze", report, unread=False)
-    hits = round(float(groups["suspect"].values["cloze"].sum()))
-    report.unchecked("share of answers as told", "whether answers are single words needs their text")
-    invalid = any(len(item) < MIN_WORKS for item in works) or any(
-        audit.details[name]["num_documents"]
-        and audit.details[name]["share_as_told"] < audit.settings["min_valid_share"]
-        for name in groups
-    )
-    decision = "score_only"
-    if len(works) == 2 and min(map(len, works)) >= 2:
-        found = _compared(audit, works[0], works[1], report)
-        less, more = (_right_of(groups[name]) for name in ("heldout", "suspect"))
-        decision = MEMBERSHIP if found == MEMBERSHIP and _stands(less, more, audit.alpha) else "inconclusive"
-    else:
-        report.numbers("statistic", audit.beside(share=float(works[0].mean())), "from the answers")
-    sentence = f"{hits} of {len(groups['suspect'])} names were given."
-    return Conclusion("invalid" if invalid else decision, {"found": sentence})
-
-
-def _right_of(group: Group) -> np.ndarray:
-    """[units, 2] right names and questions."""
-    units = group.by_appearance
-    return np.column_stack([np.bincount(units, group.values["cloze"]), np.bincount(units)]).round().astype(np.int64)
-
-
 def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> str:
     """The verdict of Welch's two-sided test on the means of works; invalid where nothing varies."""
     number, rng = audit.settings["num_resamples"], audit.rng()
@@ -214,51 +185,3 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
     if p is None:
         return "invalid"
     return MEMBERSHIP if p < audit.alpha and difference > 0 else "inconclusive"
-
-
-def prefix_completion(audit: Audit, report: Report) -> Conclusion:
-    groups = _compared_groups(audit)
-    _check_shares(audit, "completion", report, unread=False)
-    values = groups["suspect"].values["completion"]
-    hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
-    # Clopper and Pearson's bounds, from the incomplete beta function.
-    low = float(special.betaincinv(hits, number - hits + 1, alpha / 2)) if hits else 0.0
-    high = float(special.betaincinv(hits + 1, number - hits, 1 - alpha / 2)) if hits < number else 1.0
-    pairs = audit.beside(share=hits / number, low=low, high=high)
-    report.numbers("statistic and interval", pairs, "from the answers", tolerance=1e-8)
-    decision = "score_only"
-    if "heldout" in groups:
-        works = [item.by_unit(item.values["completion"]) for item in groups.values()]
-        decision = MEMBERSHIP if _permuted(audit, works[0], works[1], report) < alpha else "inconclusive"
-    if any(len(item) < MIN_PREFIX for item in groups.values()):
-        decision = "invalid"
-    return Conclusion(decision, {"found": f"{hits} of {number} passages were reproduced."})
-
-
-def sampled_completion(audit: Audit, report: Report) -> Conclusion:
-    groups = audit.groups
-    works = {name: groups[name].by_unit(groups[name].values["sampled"]) for name in ("suspect", "heldout")}
-    report.unchecked("similarity of each document", "what was written and what it is compared with are not here")
-    if min(map(len, works.values())) < 2:
-        return Conclusion("invalid")
-    report.numbers(
-        "statistic", {"mean": (audit.statistics["value"], float(works["suspect"].mean()))}, "from the answers"
-    )
-    p = _permuted(audit, works["suspect"], works["heldout"], report)
-    decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
-    return Conclusion("invalid" if any(len(groups[name]) < MIN_SAMPLED for name in works) else decision)
-
-
-def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> float:
-    stated, number = audit.statistics["p_value"], audit.settings["num_permutations"]
-    both = np.concatenate([first, second])
-    p = _p_of_permutations(first, second, number, audit.rng())
-    if np.isin(both, (0, 1)).all() or min(len(first), len(second)) == 1:
-        report.numbers("p", {"p": (stated, p)}, "of all permutations", tolerance=1e-8)
-        return p
-    report.numbers("p", {"p": (stated, p)}, "by permutations with the seed")
-    rng = np.random.Generator(np.random.Philox(len(both)))
-    orders = np.argsort(rng.random((OWN_RESAMPLES, len(both))), axis=1)[:, : len(first)]
-    reached = int((both[orders].sum(axis=1) >= first.sum() - 1e-12).sum())
-    check_p(stated, (1 + reached) / (OWN_RESAMPLES + 1), p, number, report)
-    return p

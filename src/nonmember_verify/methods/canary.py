@@ -7,15 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.bundle import Audit
 from nonmember_verify.canaries import PrivateFile
 from nonmember_verify.commitments import commitment
 from nonmember_verify.report import Report, is_below
-from nonmember_verify.resampling import OWN_RESAMPLES, check_p, generator
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
-ROUNDING = 1e-12
-OF_TEXTS_TOGETHER = ("Codec", "Lira", "Neighbourhood", "Recall")  # scores of a text that depend on those beside it
+OF_TEXTS_TOGETHER = ("Lira", "Recall")  # scores of a text that depend on those beside it
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -51,11 +49,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         },
         "from the scores",
     )
-    if audit.settings["compare"] == "ranks":
-        p = _rank_sum_p(sum(ranks), sizes)
-        report.numbers("p", {"p": (stated["p_value"], p)}, "from the ranks, in fractions")
-    else:
-        p = _check_draws(audit, pairs, report)
+    p = _rank_sum_p(sum(ranks), sizes)
+    report.numbers("p", {"p": (stated["p_value"], p)}, "from the ranks, in fractions")
     return Conclusion(MEMBERSHIP if is_below(audit.alpha, stated["p_value"], p) else "inconclusive")
 
 
@@ -80,34 +75,6 @@ def _rank_sum_p(total: int, sizes: list[int]) -> float:
             signed[power] = signed.get(power, 0) + sign
     cases = sum(sign * math.comb(room - power + number, number) for power, sign in signed.items())
     return float(Fraction(cases, math.prod(sizes)))
-
-
-def _check_draws(audit: Audit, pairs: list[tuple[float, FloatArray]], report: Report) -> float:
-    """p of the mean difference: of all draws of what was published, or of random ones with the seed and others."""
-    tables = [np.array([value, *other]) for value, other in pairs]
-    gains = [(item - item.mean()) * len(item) / (len(item) - 1) for item in tables]
-    found = math.fsum(item[0] for item in gains)
-    found -= ROUNDING * max(float(np.abs(item).max()) for item in tables) * len(tables)
-    stated, number = audit.statistics["p_value"], audit.settings["num_permutations"]
-    if math.prod(map(len, gains)) <= number:
-        sums = np.zeros(1)
-        for item in gains:
-            sums = (sums[:, None] + item).ravel()
-        p = float((sums >= found).mean())
-        report.numbers("p", {"p": (stated, p)}, f"from all {len(sums):,} draws")
-        return p
-    p = _p_of_draws(gains, found, number, audit.rng())
-    report.numbers("p", {"p": (stated, p)}, f"from {number:,} draws with the seed")
-    own = _p_of_draws(gains, found, OWN_RESAMPLES, generator(*tables))
-    check_p(stated, own, p, number, report)
-    return p
-
-
-def _p_of_draws(gains: list[FloatArray], found: float, number: int, rng: np.random.Generator) -> float:
-    sums = np.zeros(number)
-    for item in gains:
-        sums += item[rng.integers(len(item), size=number)]
-    return (1 + int((sums >= found).sum())) / (1 + number)
 
 
 def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: bytes | None, report: Report) -> None:

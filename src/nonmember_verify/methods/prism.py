@@ -68,10 +68,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
 
 
 def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
-    ladder = audit.details.get("ladder")
-    if audit.settings.get("ladder") and ladder and ladder["chosen"] is None:
-        report.unchecked("statistic, interval and p", "no distilled reference was made, since no learning rate passed")
-    elif is_reference_the_target(audit):
+    if is_reference_the_target(audit):
         report.unchecked("statistic, interval and p", "no distilled reference was made: reference and target are one")
     else:
         report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
@@ -80,11 +77,10 @@ def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
 def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
     """p and interval by another algorithm and other draws, as far as draws allow."""
     settings, stated = audit.settings, audit.statistics
-    if settings["rank_metric"] != "spearman":
-        report.unchecked("p and interval, by other draws", "only for Spearman's correlation there is a second way")
-        return
-    own = resampling.generator(*others, target)
-    first, second = resampling.weighted(others, target, own, resampling.OWN_RESAMPLES, audit.clusters("suspect"))
+    own, clusters = resampling.generator(*others, target), audit.clusters("suspect")
+    first, second = resampling.resampled(
+        others, target, settings["rank_metric"], own, resampling.OWN_RESAMPLES, clusters
+    )
     distribution, number = first - second, settings["num_resamples"]
     found, p = p_of(distribution, settings["margin"]), stated["p_value"]
     inside = resampling.ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)

@@ -1,105 +1,19 @@
-"""Methods whose test is one t: paired t-test, order test, PaCoST, difference in differences."""
+"""Difference in differences: one t over clusters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from scipy import stats
 
 from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
-from nonmember_verify.report import Report, is_below
+from nonmember_verify.report import Report
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS = 30
 ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
-
-
-def paired_t(audit: Audit, report: Report) -> Conclusion:
-    values = audit.groups["suspect"].values
-    if audit.has_few_clusters("suspect"):
-        return Conclusion("invalid")
-    _check_t(audit, values["target"], values["distilled"], report, larger=False)
-    return Conclusion("score_only")
-
-
-def order(audit: Audit, report: Report) -> Conclusion:
-    values = audit.groups["suspect"].values
-    number = len(values["canonical"])
-    factor = math.sqrt(number / (number - 1)) if audit.settings["compat"] else 1.0
-    p = _check_t(audit, values["canonical"], values["mean_shuffled"], report, larger=True, factor=factor)
-    if p is None:
-        return Conclusion("invalid")
-    decision = MEMBERSHIP if is_below(audit.alpha, audit.statistics["p_value"], p) else "inconclusive"
-    if audit.settings["control"]:
-        found = exact_t((values["control/canonical"] - values["control/mean_shuffled"]).tolist())
-        control = 1.0 if found is None else float(stats.t.sf(found[0] * factor, number - 1))
-        report.numbers("control", {"p": (audit.details["control"]["p_value"], control)}, "from exact sums")
-        if control < audit.alpha:
-            decision = "invalid"
-    return Conclusion(decision)
-
-
-def pacost(audit: Audit, report: Report) -> Conclusion:
-    values = audit.groups["suspect"].values
-    names = ("original", "rephrased")
-    if audit.has_few_clusters("suspect"):
-        return Conclusion("invalid")
-    p = _check_t(audit, values["original"], values["rephrased"], report, larger=True)
-    mass = float(np.median(np.concatenate([values[name] + values[f"{name}_no"] for name in names])))
-    report.numbers("answers", {"median_answer_mass": (audit.details["median_answer_mass"], mass)}, "from the scores")
-    decision = "inconclusive" if p is None or not is_below(audit.alpha, audit.statistics["p_value"], p) else MEMBERSHIP
-    if (
-        len(values["original"]) < MIN_DOCUMENTS
-        or mass < audit.settings["min_answer_mass"]
-        or all(np.ptp(values[name]) == 0 for name in names)
-        or all(np.array_equal(values[name], values[f"{name}_no"]) for name in names)
-    ):
-        decision = "invalid"
-    return Conclusion(decision)
-
-
-def _check_t(
-    audit: Audit, x: FloatArray, y: FloatArray, report: Report, *, larger: bool, factor: float = 1.0
-) -> float | None:
-    """p of x - y, after a look at t and p of the result; None where t is undefined. larger: whether large differences
-    are evidence.   factor: on t."""
-    differences, stated, clusters = x - y, audit.statistics, audit.clusters("suspect")
-    free, found = len(differences) - 1.0, exact_t(differences.tolist())
-    rounding = 4 * np.finfo(np.float64).eps * max(float(np.abs(x).max()), float(np.abs(y).max()))
-    alike = bool(np.ptp(differences) <= rounding)
-    if clusters is not None:
-        mean, variance, free, _ = mean_by_clusters(differences, clusters)
-        found = (mean / math.sqrt(variance), mean) if math.sqrt(variance) > rounding else None
-    if found is None or alike:
-        p = 1.0 if larger or not alike or float(differences.mean()) >= -rounding else 0.0
-        report.numbers("statistic and p", audit.beside(t=None, p=p), "as all differences are equal")
-        return None
-    t, mean = found[0] * factor, found[1]
-    p = float((stats.t.sf if larger else stats.t.cdf)(t, free))
-    pairs = audit.beside(t=t, p=p) | {"mean difference": (audit.details["mean_difference"], mean)}
-    report.numbers("statistic and p", pairs, "from the scores, by exact sums")
-    report.require(
-        "interval",
-        stated["ci_low"] is None and stated["ci_high"] is None,
-        "none is stated, as it should.",
-        "one is stated, and the test has none.",
-    )
-    return p
-
-
-def exact_t(differences: Sequence[float]) -> tuple[float, float] | None:
-    """(t, mean) of a one-sample t-test, from sums of fractions without rounding; None where all are equal."""
-    numbers = [Fraction(float(item)) for item in differences]
-    number = len(numbers)
-    mean = sum(numbers, Fraction(0)) / number
-    squares = sum(((item - mean) ** 2 for item in numbers), Fraction(0))
-    if squares == 0:
-        return None
-    t = float(mean) / math.sqrt(float(squares / (number * (number - 1))))
-    return t, float(mean)
 
 
 # Difference in differences --------------------------------------------------------------------------------------------

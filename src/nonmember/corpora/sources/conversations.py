@@ -18,8 +18,7 @@ from nonmember.checks import Count, first_few
 from nonmember.corpora.sources.columns import column_of, is_missing
 from nonmember.corpora.sources.documents import Documents, InMemory
 from nonmember.corpora.sources.files import File
-from nonmember.corpora.sources.formats import NumberedRow, rows_of
-from nonmember.corpora.sources.rows import Row, kind_of
+from nonmember.corpora.sources.rows import NumberedRow, Row, kind_of, rows_of
 from nonmember.corpora.specs import CorpusSpec, Transform
 from nonmember.records import Corpus, Document
 

@@ -5,23 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import re
 import sys
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import pyarrow.parquet as pq
-
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
-from nonmember.checks import MARK, require_text
+from nonmember.checks import require_text
 from nonmember.corpora.sources.columns import (
     IDS,
     IN_BRACES,
@@ -35,11 +31,10 @@ from nonmember.corpora.sources.columns import (
     text_in,
     with_distinct_ids,
 )
-from nonmember.corpora.sources.files import File, documents_at, files_at, files_in, forms, require_below
-from nonmember.corpora.sources.formats import BY_SUFFIX, TEXT, NumberedRow, form_of, plain_suffix, rows_of
+from nonmember.corpora.sources.files import File, documents_at, files_at, forms
 from nonmember.corpora.sources.hub import Hub, hub_errors
-from nonmember.corpora.sources.rows import Row, compression_of, kind_of, lines_of, read_text
-from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, as_names, digest_file, digest_files, document
+from nonmember.corpora.sources.rows import BY_SUFFIX, TEXT, NumberedRow, Row, form_of, kind_of, plain_suffix, rows_of
+from nonmember.corpora.specs import CorpusSpec, Cursor, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
@@ -53,9 +48,6 @@ ITEM, NUMBER = "item", "number"
 KINDS = (".csv", ".jsonl", ".parquet")
 MOST_KEPT = 8 * 2**20  # bytes of a table whose rows stay in memory
 LONGEST_SHARED = 64  # characters
-MOST_COUNTED = 2**23  # characters, behind which files are taken to go on as they began
-Texts = Callable[[Path], Iterator[tuple[int, str]]]  # of a file: number of the row and text of each document
-IN_PARTS = ("JSON Lines", "CSV", "TSV", "Parquet")  # others are read whole or not at all
 WHOLE = "The table of documents"
 
 
@@ -157,22 +149,6 @@ class Documents(FromRows):
         )
         return {"kind": "documents", "rules": RULES, **where, **{name: getattr(self, name) for name in options}}
 
-    def bound(self, hub: HubBounds) -> Bound:
-        try:
-            if self._is_on_hub():
-                return hub(self.path[0], (self.name, self.hub_split))
-            files = {file.path: file for file in self._files()}
-            column = self._text_field([*files.values()])
-        except ValueError:  # which `validate` raises too
-            return Bound(None)
-        return counted(
-            self,
-            lambda: list(files),
-            lambda path: (
-                (row.number, self._text(row.row, column, row.where)) for row in self._rows(files[path], column)
-            ),
-        )
-
     def _where(self) -> str:
         return ", ".join(self.path)
 
@@ -257,111 +233,6 @@ def _column_name(found: str, file: File) -> str:
 
 
 @dataclass(frozen=True)
-class Jsonl(FromRows):
-    """One document per line of one or more JSON-lines files, plain or compressed.
-
-    Blank lines are passed over. Raises ValueError, with file and line, for everything else that is not a document.
-
-    Attributes:
-        path: File, pattern ("data/*.jsonl.gz") or a list of them; in order of the list, within a pattern of name.
-        id_field: Column with the id. None: "stem:line", lines counted from 1; such ids change when a line is inserted.
-            Repeated ids: `with_distinct_ids`.
-        text_field: Column with the text. Where a column "paraphrases" holds a list of texts, "paraphrases.0" names the
-            first of each.
-        cluster_field: See `FromRows`, as for `title_field` and `author_field`.
-        domain: Of all documents; empty: the stem of each document's file ("wikipedia" of wikipedia.jsonl.gz).
-    """
-
-    path: Annotated[str | tuple[str, ...], as_names]
-    id_field: str | None
-    text_field: str
-    cluster_field: str | None = None
-    domain: str = ""
-    title_field: str | None = None
-    author_field: str | None = None
-
-    stored: ClassVar[bool] = False
-
-    def build(self, builder: Builder) -> Corpus:
-        documents = tracked(chain.from_iterable(map(self._read, files_at(self.path))), "reading JSON lines")
-        return Corpus(with_distinct_ids(list(documents), ", ".join(self.path)))
-
-    def identity(self) -> dict[str, Any]:
-        # A file's stem is content only where ids or domains are made of it; where it lies never is.
-        by_stem = self.id_field is None or not self.domain
-        files = [["" if not by_stem else _stem(path), digest_file(path)] for path in files_at(self.path)]
-        options = ("id_field", "text_field", "cluster_field", "domain")
-        return {"kind": "jsonl", "files": files, **{name: getattr(self, name) for name in options}} | self.work_fields()
-
-    def bound(self, hub: HubBounds) -> Bound:
-        return counted(
-            self,
-            lambda: files_at(self.path),
-            lambda path: enumerate((item.text for item in self._read(path)), start=1),
-            lambda: hub(file_name(self.path), ()),
-        )
-
-    def validate(self) -> None:
-        for _ in islice(self._read(files_at(self.path)[0]), 1):
-            pass
-
-    def _read(self, path: Path) -> Iterator[Document]:
-        number, stem = 0, _stem(path)
-        for number, where, row in rows_of(path, "JSON Lines"):
-            text = text_in(row, self.text_field, where, or_empty=False)
-            name, domain = f"{stem}:{number}", self.domain or stem
-            yield self.document(row, where, text, id_field=self.id_field, name=name, domain=domain)
-        if not number:
-            raise ValueError(f"{path} has no documents; expected one JSON object a line. Check how it was written.")
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-
-
-@dataclass(frozen=True)
-class TextFiles(CorpusSpec):
-    """One document per UTF-8 file below a folder; doc_id is its path relative to the folder.
-
-    Attributes:
-        path: The folder.
-        pattern: As of `pathlib.Path.glob`: "*.txt" in the folder itself, "**/*.txt" also in those below it.
-        domain: Of all documents. Documents have no clusters: each file stands for itself.
-    """
-
-    path: Annotated[str, require_text]
-    pattern: Annotated[str, require_below]
-    domain: str = ""
-
-    stored: ClassVar[bool] = False
-
-    def build(self, builder: Builder) -> Corpus:
-        files = tracked(self._files(), "reading text files", "files")
-        return Corpus(tuple(document(name, read_text(path), "", self.domain) for name, path in files))
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "text_files", "files": digest_files(self._files()), "domain": self.domain}
-
-    def bound(self, hub: HubBounds) -> Bound:
-        return counted(self, lambda: [path for _, path in self._files()], lambda path: iter([(1, read_text(path))]))
-
-    def validate(self) -> None:
-        self._files()
-
-    def _files(self) -> list[tuple[str, Path]]:
-        folder = path_of(self.path)
-        if not folder.is_dir():
-            raise ValueError(
-                f"Expected a folder of text files at {self.path}, but there is none; "
-                f"correct the path (relative ones start at {Path.cwd()})."
-            )
-        files = sorted((path.relative_to(folder).as_posix(), path) for path in files_in(folder, self.pattern))
-        if not files:
-            raise ValueError(f"No file below {self.path} matches {self.pattern!r}; correct the pattern or the path.")
-        return files
-
-
-@dataclass(frozen=True)
 class Table(CorpusSpec):
     """One document per row, or per item of a list that a row holds, of a table of something else that has documents in
     it (answers, lists of paraphrases).
@@ -415,18 +286,6 @@ class Table(CorpusSpec):
                 f"No row of {', '.join(self.path)} is chosen by `where` ({dict(self.where or {})}); correct the value."
             )
         return Corpus(tuple(found.values()))
-
-    def bound(self, hub: HubBounds) -> Bound:
-        doc_id, text, known = Pattern(self.doc_id), Pattern(self.text), set[str]()
-
-        def texts(path: Path) -> Iterator[tuple[int, str]]:
-            cursor = Cursor()
-            for where, row in self._rows(cursor.follow(table_rows(path))):
-                if (name := doc_id.filled(row, where)) not in known:
-                    known.add(name)
-                    yield cursor.rows, text.filled(row, where)
-
-        return counted(self, lambda: table_files(self.path), texts, lambda: hub(file_name(self.path), ()))
 
     def validate(self) -> None:
         table_files(self.path)
@@ -544,64 +403,6 @@ class InMemory(FromRows):
 
     def _missing(self) -> Sequence[Row]:
         raise NotHandedOver("The documents are in the memory of another program. Give their file as data.path.")
-
-
-@dataclass(frozen=True)
-class _Files:
-    """Of a source, by path, time of change and size, with what reads them."""
-
-    source: str
-    files: tuple[tuple[Path, int, int], ...]
-    texts: Texts = field(compare=False)
-
-
-def file_name(path: str | Sequence[str]) -> str:
-    """Of a file, or of the first; the key of one that is not given."""
-    first = path if isinstance(path, str) else path[0]
-    return Path(first.removeprefix(MARK)).name
-
-
-def counted(
-    source: CorpusSpec,
-    paths: Callable[[], Sequence[Path]],
-    texts: Texts,
-    assumed: Callable[[], Bound] = lambda: Bound(None),
-) -> Bound:
-    """Documents of files and their mean number of words; what is assumed where they are not there, which `validate`
-    says."""
-    try:
-        files = tuple((path, item.st_mtime_ns, item.st_size) for path in paths() if (item := path.stat()))
-    except ValueError:
-        return assumed()
-    return _counted(_Files(repr(source), files, texts))
-
-
-@lru_cache(maxsize=4096)
-def _counted(source: _Files) -> Bound:
-    num_documents = num_words = num_characters = 0
-    read = 0.0
-    for path, _, size in source.files:
-        share = 1.0
-        for number, text in source.texts(path):
-            num_documents += 1
-            num_words += len(text.split())
-            num_characters += len(text)
-            if num_characters > MOST_COUNTED and form_of(path) in IN_PARTS:
-                share = _share_of(path, number)
-                break
-        read += share * size
-        if num_characters > MOST_COUNTED:
-            break
-    whole = sum(size for *_, size in source.files)
-    return Bound(round(num_documents * whole / max(1.0, read)), math.ceil(num_words / max(1, num_documents)))
-
-
-def _share_of(path: Path, number: int) -> float:
-    """Of a file, its first rows; of a compressed one by how much these shrink."""
-    if form_of(path) == "Parquet":
-        return number / int(pq.read_metadata(path).num_rows)
-    lines = b"".join(line for _, line in islice(lines_of(path), number))
-    return min(1.0, len(zlib.compress(lines) if compression_of(path) else lines) / path.stat().st_size)
 
 
 def digest_of(rows: Sequence[Row]) -> str:

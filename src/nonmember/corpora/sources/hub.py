@@ -23,7 +23,7 @@ from nonmember.checks import Count, shown
 from nonmember.corpora.sources.columns import IN_BRACES, FromRows, column_of, name_of, text_in, with_distinct_ids
 from nonmember.corpora.sources.files import files_at, files_in
 from nonmember.corpora.sources.rows import Row, json_value, kind_of, read_text, row_of
-from nonmember.corpora.specs import Bound, Cursor, HubBounds, as_names, digest_files, least
+from nonmember.corpora.specs import Cursor, as_names, digest_files
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
@@ -150,14 +150,6 @@ class Hub(FromRows):
                     return
                 cursor.documents += 1
                 yield self._document(row, number)
-
-    def bound(self, hub: HubBounds) -> Bound:
-        wanted = [f"{column}={value}" for column, value in dict(self.where or ()).items()]
-        names = (self.name, self.split, *(self.data_files or ()), *wanted)
-        described = hub(self.path, names)
-        files = max(1, len(self.data_files or ())) if self.num_documents is None else 1
-        most = None if described.documents is None else described.documents * files
-        return Bound(least(self.num_documents, most), described.words)
 
     def identity(self) -> dict[str, Any]:
         folder = self._folder()

@@ -1,209 +1,129 @@
-"""Lines and JSON values of files, plain or compressed, read strictly: what is cut, endless or ambiguous is refused."""
+"""Rows of files of any form: JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow or text, plain or compressed.
+
+A row is a mapping from columns to values. Which form a file has is told by its suffix.
+"""
 
 from __future__ import annotations
 
-import gzip
+import csv
 import io
 import json
 import lzma
-import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 
 from nonmember.checks import first_few
 
 Row = Mapping[str, object]
+Form = Literal["JSON Lines", "CSV", "TSV", "Parquet", "Arrow", "text"]
+Split = Literal["lines", "paragraphs", "file"]
 
-LONGEST_LINE = 2**28  # bytes; what is longer is no line of JSON but something endless
-MOST_BLANK_LINES = 10**6  # one after the other
-WHITE_SPACE = " \t\r\n"  # of JSON
-# A compressed file is held in memory up to this size, or so many times its own: text shrinks to a tenth, not to this.
-MOST_BYTES, MOST_TIMES_LARGER = 2**28, 200
-
-
-# Compressed files ----------------------------------------------------------------------------------------------------
-
-
-class Compression(NamedTuple):
-    name: str
-    magic: bytes
-    suffix: str
-    open: Callable[[Path], Any]
-
-
-def _by_pyarrow(name: str) -> Callable[[Path], IO[bytes]]:
-    def opened(path: Path) -> IO[bytes]:
-        stream: Any = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), name)
-        return io.BufferedReader(stream)
-
-    return opened
+BY_SUFFIX: dict[str, Form] = {
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON Lines"),
+    **dict.fromkeys((".csv",), "CSV"),
+    **dict.fromkeys((".tsv", ".tab"), "TSV"),
+    **dict.fromkeys((".parquet", ".pq"), "Parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
+    **dict.fromkeys((".txt", ".text", ".md"), "text"),
+}
+SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4")  # of compressed files
+TEXT = "text"
+MORE = "\0"  # key of what stands behind the last column
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
-def _xz(path: Path) -> Any:
-    """`lzma.open` passes over what is no stream behind the last one; here it is an error, as in the other forms."""
-    file: Any = lzma.open(path)  # noqa: SIM115 (`opened` closes it)
-    file._buffer.raw._trailing_error = ()
-    return file
+class NumberedRow(NamedTuple):
+    """number: of the line, row or item, from 1; in CSV the line of names is the first row.   where: file and number."""
+
+    number: int
+    where: str
+    row: Row
 
 
-COMPRESSIONS = (
-    Compression("gzip", b"\x1f\x8b", ".gz", gzip.open),
-    Compression("bzip2", b"BZh", ".bz2", _by_pyarrow("bz2")),  # `bz2.open` passes over what stands behind, as lzma's
-    Compression("xz", b"\xfd7zXZ\x00", ".xz", _xz),
-    Compression("Zstandard", b"\x28\xb5\x2f\xfd", ".zst", _by_pyarrow("zstd")),
-    Compression("LZ4", b"\x04\x22\x4d\x18", ".lz4", _by_pyarrow("lz4")),
-)
-SUFFIXES = tuple(item.suffix for item in COMPRESSIONS)
+def plain_suffix(path: Path) -> str:
+    """.jsonl of documents.jsonl.gz, in small letters."""
+    return Path(_uncompressed(path.name)).suffix.lower()
 
 
-def compression_of(path: Path) -> Compression | None:
-    """By the file's first bytes or else its suffix; None for a plain file."""
-    with path.open("rb") as file:
-        head = file.read(8)
-    by_suffix = (item for item in COMPRESSIONS if item.suffix == path.suffix.lower())
-    return next((item for item in COMPRESSIONS if head.startswith(item.magic)), next(by_suffix, None))
+def stem_of(name: str) -> str:
+    """documents of documents.jsonl.gz; other suffixes stay."""
+    plain = _uncompressed(name)
+    return Path(plain).with_suffix("").as_posix() if Path(plain).suffix.lower() in BY_SUFFIX else plain
 
 
-class DamagedFileError(ValueError):
-    """A compressed file that is cut or damaged: its path, its compression, what is wrong, and perhaps the last line
-    that could be read."""
+def _uncompressed(name: str) -> str:
+    return name.rpartition(".")[0] if name.lower().endswith(SUFFIXES) else name
 
-    def __str__(self) -> str:
-        path, compression, reason, *line = self.args
-        after = f" after line {line[0]}" if line else ""
-        return (
-            f"{path} must be a complete {compression} file; it is truncated or damaged{after} ({reason}). Fetch or "
-            "write it again."
-        )
+
+def is_compressed(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
+
+
+def form_of(path: Path) -> Form:
+    """By the suffix. Raises ValueError for an empty file of rows."""
+    form = BY_SUFFIX.get(plain_suffix(path), "text")
+    if form != "text" and not path.stat().st_size:
+        raise ValueError(f"{path} has no documents: it is empty. Check how it was written.")
+    return form
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The decompressed bytes. Raises `DamagedFileError`, also while they are read."""
-    compression = compression_of(path)
-    if compression is None:
-        with path.open("rb") as file:
-            yield file
-        return
+    """The decompressed bytes. Raises ValueError for a damaged file, also while it is read."""
     try:
-        with compression.open(path) as file:
+        open_ = lzma.open if path.suffix.lower() == ".xz" else pa.input_stream
+        with io.BufferedReader(open_(str(path))) as file:
             yield file
-    except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException, OSError) as error:
+    except (EOFError, lzma.LZMAError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the system's, not the content's
             raise
-        raise DamagedFileError(path, compression.name, error) from error
-
-
-def content_of(path: Path) -> bytes:
-    """All decompressed bytes. Raises as `opened` does, and ValueError for a file that unpacks without end."""
-    most = max(MOST_BYTES, MOST_TIMES_LARGER * path.stat().st_size)
-    with opened(path) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError(
-            f"{path} unpacks to more than {MOST_TIMES_LARGER} times its size and {MOST_BYTES:,} bytes, which no text "
-            "does. Unpack it yourself if it is meant."
-        )
-    return content
-
-
-# Lines and text ------------------------------------------------------------------------------------------------------
+        raise ValueError(f"{path} is truncated or damaged ({error}). Fetch or write it again.") from error
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """All lines with their ends, and their numbers from 1."""
-    number = num_blank = 0
-    try:
-        with opened(path) as file:
-            while line := file.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise ValueError(
-                        f"{path}, line {number} must have at most {LONGEST_LINE:,} bytes; it has more. Write one "
-                        "document a line."
-                    )
-                num_blank = 0 if line.strip(b" \t\r\n") else num_blank + 1
-                require_few_blank_lines(num_blank, number, path)
-                yield number, line
-    except DamagedFileError as error:
-        error.args += (number,)
-        raise
-
-
-def require_few_blank_lines(num_blank: int, number: int, path: Path) -> None:
-    """num_blank: lines one after the other, up to line `number`."""
-    if num_blank > MOST_BLANK_LINES:
-        raise ValueError(
-            f"{path} has more than {MOST_BLANK_LINES:,} blank lines one after the other, up to line {number}. Check "
-            "how it was written."
-        )
+    with opened(path) as file:
+        yield from enumerate(file, start=1)
 
 
 def text_of(content: bytes, where: str) -> str:
-    """Raises ValueError for bytes that are not UTF-8. A byte-order mark is no text."""
+    """Raises ValueError for bytes that are not UTF-8, or a NUL byte as of UTF-16. A byte-order mark is no text."""
+    if b"\0" in content:
+        raise ValueError(f"{where} must be UTF-8 text, but it has a NUL byte. Convert the file or leave it out.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        num_lines = content.count(b"\n", 0, error.start)
-        byte = f"byte {error.start}{f' (line {num_lines + 1})' if num_lines else ''}"
-        raise ValueError(
-            f"{where} must be UTF-8, but {byte} is not ({error.reason}). Convert the file or leave it out."
-        ) from error
+        raise ValueError(f"{where} must be UTF-8 text ({error.reason}). Convert the file or leave it out.") from error
 
 
 def read_text(path: Path) -> str:
-    return text_of(content_of(path), str(path))
-
-
-# JSON ----------------------------------------------------------------------------------------------------------------
+    with opened(path) as file:
+        return text_of(file.read(), str(path))
 
 
 def json_value(content: bytes, where: str) -> object:
-    """Raises ValueError for what is not one JSON value, names a key twice, or cannot be held. NaN and Infinity, which
-    Python writes, are numbers."""
     text = text_of(content, where)
-    with _refused_as_json(where):
-        return unambiguous_json.decode(text)
-
-
-def json_items(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
-    """(where, value) of each item of a JSON array. Raises as `json_value`."""
-    text = text_of(content, str(path)).strip(WHITE_SPACE)
-    if not text.startswith("["):
-        value = json_value(content, str(path))
-        raise ValueError(f"{path} must be a JSON array, or one JSON object a line; it is {kind_of(value)}.")
-    if text[1:].strip(WHITE_SPACE) == "]":
-        return
-    number, line, counted, position = 0, 1, 0, _after_space(text, 1)
-    while True:
-        number += 1
-        line, counted = line + text.count("\n", counted, position), position
-        where = f"{path}, item {number} (line {line})"
-        with _refused_as_json(where):
-            value, end = unambiguous_json.raw_decode(text, position)
-        yield where, value
-        end = _after_space(text, end)
-        if text[end : end + 1] == "]" and end + 1 == len(text):
-            return
-        if text[end : end + 1] != ",":
-            raise ValueError(f"{where} must be followed by a comma, or be the last of the array. Is the file cut?")
-        position = _after_space(text, end + 1)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{where} must be one JSON object, but it cannot be read ({error}). Is the line cut, the object printed "
+            "over several lines, or the file something other than JSON lines?"
+        ) from error
 
 
 def row_of(value: object, where: str) -> Row:
-    """A JSON object with columns; or a string, which is the column "text". Raises ValueError for any other value."""
+    """A JSON object with columns; or a string, which is the column "text"."""
     if isinstance(value, str):
-        return {"text": value}
+        return {TEXT: value}
     if not isinstance(value, dict):
-        raise ValueError(
-            f"{where} must be one JSON object, or a string that is the text, but it is {kind_of(value)}. Write one "
-            "object a line, or name another file."
-        )
+        raise ValueError(f"{where} must be one JSON object, or a string that is the text, but it is {kind_of(value)}.")
     return value
 
 
@@ -212,48 +132,125 @@ def kind_of(value: object) -> str:
     return "null" if value is None else kinds.get(type(value), type(value).__name__)
 
 
-def _after_space(text: str, position: int) -> int:
-    while position < len(text) and text[position] in WHITE_SPACE:
-        position += 1
-    return position
+def rows_of(
+    path: Path, form: Form, *, split: Split | None = None, columns: Collection[str] | None = None
+) -> Iterator[NumberedRow]:
+    """All rows in their order.
+
+    Args:
+        path: The file.
+        form: What it is (`form_of`).
+        split: What a document of a text file is; None asks where a file has lines and paragraphs.
+        columns: The only ones needed; others may be left out. None: all.
+
+    Raises:
+        ValueError: With file and row, for what cannot be read.
+    """
+    match form:
+        case "text":
+            yield from _text_rows(path, split)
+        case "JSON Lines":
+            yield from _json_rows(path)
+        case "CSV" | "TSV":
+            yield from _csv_rows(path)
+        case _:
+            for number, row in enumerate(_arrow_rows(path, form, columns), start=1):
+                yield NumberedRow(number, f"{path}, row {number}", row)
 
 
-@contextmanager
-def _refused_as_json(where: str) -> Iterator[None]:
+def _json_rows(path: Path) -> Iterator[NumberedRow]:
+    """A file that begins with [ is one array."""
+    for number, line in lines_of(path):
+        where = f"{path}, line {number}"
+        if number == 1 and line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
+            items: Any = json_value(read_text(path).encode(), str(path))
+            for index, value in enumerate(items, start=1):
+                yield NumberedRow(index, f"{path}, item {index}", row_of(value, f"{path}, item {index}"))
+            return
+        if content := line.strip(b" \t\r\n"):
+            yield NumberedRow(number, where, row_of(json_value(content, where), where))
+
+
+def _csv_rows(path: Path) -> Iterator[NumberedRow]:
+    """The line of names is the first, and blank lines are none. Values are text. The first of , ; tab in the line of
+    names separates them."""
+    csv.field_size_limit(2**28)
+    _, first = next(lines_of(path))
+    delimiter = next((mark for mark in "\t,;" if mark in text_of(first, f"{path}, line 1")), ",")
+    with opened(path) as file:
+        text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+        reader = csv.DictReader(text, delimiter=delimiter, strict=True, restkey=MORE)
+        try:
+            require_different(reader.fieldnames or (), path)
+            for number, row in enumerate(reader, start=2):
+                where = f"{path}, row {number} (line {reader.line_num})"
+                if MORE in row or None in row.values():
+                    raise ValueError(
+                        f"{where} must have a value for each of the {len(reader.fieldnames or ())} columns. Is a value "
+                        "with a separator or a line break not in quotation marks?"
+                    )
+                yield NumberedRow(number, where, row)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} cannot be read behind line {reader.line_num} ({error}).") from error
+
+
+def require_different(names: Sequence[str], path: Path) -> None:
+    """Else the last of the columns would be taken for all of that name."""
+    if twice := dict.fromkeys(repr(name) for name in names if names.count(name) > 1):
+        raise ValueError(f"{path} must have columns of different names; {first_few(twice)} occurs twice.")
+
+
+def _arrow_rows(path: Path, form: Form, columns: Collection[str] | None) -> Iterator[Row]:
     try:
-        yield
-    except RecursionError as error:
-        raise ValueError(f"{where} must be one JSON object; it is nested too deeply to be read. Flatten it.") from error
-    except json.JSONDecodeError as error:
+        source: Any = pa.OSFile(str(path))
+        if is_compressed(path):  # these forms are not read from front to back
+            with opened(path) as file:
+                source = pa.BufferReader(file.read())
+        if form == "Parquet":
+            table: Any = pq.ParquetFile(source)
+            names, batches = table.schema_arrow.names, table.iter_batches
+        else:
+            is_file = source.read(4) in (b"ARRO", b"FEA1")  # else a stream, as `datasets` writes
+            source.seek(max(0, source.size() - len(END_OF_STREAM)))
+            if not is_file and source.read() != END_OF_STREAM:  # whose last batches would be missed in silence
+                raise ValueError(f"{path} must be a complete Arrow file (the mark at the end of a stream is missing).")
+            source.seek(0)
+            table = pyarrow.feather.read_table(source) if is_file else pa.ipc.open_stream(source).read_all()
+            names, batches = table.column_names, lambda columns: table.select(columns).to_batches()
+        require_different(names, path)
+        for batch in batches(columns=[name for name in names if columns is None or name in columns]):
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} must be a complete {form} file ({str(error).splitlines()[0]}).") from error
+
+
+def _text_rows(path: Path, split: Split | None) -> Iterator[NumberedRow]:
+    text = read_text(path)
+    if split == "file":
+        yield NumberedRow(1, str(path), {TEXT: text})
+        return
+    numbered = [(number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), start=1)]
+    lines = [(number, line) for number, line in numbered if line.strip()]
+    paragraphs: list[tuple[int, list[str]]] = []
+    for number, line in lines:
+        if paragraphs and number == paragraphs[-1][0] + len(paragraphs[-1][1]):
+            paragraphs[-1][1].append(line)
+        else:
+            paragraphs.append((number, [line]))
+    if split is None and len(lines) > len(paragraphs) > 1:
         raise ValueError(
-            f"{where} must be one JSON object, but it cannot be read ({error.msg}, column {error.colno}). "
-            "Is the line cut, the object printed over several lines, or the file something other than JSON lines?"
-        ) from error
-    except NotOneValueError as error:
-        raise ValueError(f"{where} {error} {error.advice}") from error
+            f"{path} has {len(lines)} lines in {len(paragraphs)} paragraphs; what a document is, is ambiguous. "
+            "Give data.split=lines, data.split=paragraphs or data.split=file."
+        )
+    if lines and all(_is_object(line) for _, line in lines[:2]):
+        raise ValueError(f"{path} holds JSON Lines under the name of a text. Give it a name that ends in .jsonl.")
+    joined = [(number, "\n".join(items)) for number, items in paragraphs]
+    for number, content in joined if split == "paragraphs" else lines:
+        yield NumberedRow(number, f"{path}, line {number}", {TEXT: content})
 
 
-class NotOneValueError(ValueError):
-    """Well-formed JSON whose value is not certain. The message goes on after a place; advice: to who wrote it."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
-
-
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, number in Counter(name for name, _ in pairs).items() if number > 1]
-        raise NotOneValueError(f"names {first_few(map(repr, names))} twice in one object.", "Keep one of the two.")
-    return found
-
-
-def _whole_number(digits: str) -> int:
+def _is_object(line: str) -> bool:
     try:
-        return int(digits)
+        return line.startswith("{") and isinstance(json.loads(line), dict)
     except ValueError:
-        raise NotOneValueError(f"has a number of {len(digits.lstrip('-')):,} digits.", "Write it as text.") from None
-
-
-unambiguous_json = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole_number)
+        return False

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Checked, Count, Number, first_few, require_kind
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
+from nonmember.corpora.specs import CorpusSpec, Transform, require_count
 from nonmember.corpora.transforms.splits import Select
 from nonmember.records import Corpus, Document, Stream
 from nonmember.runtime.progress import tracked
@@ -188,10 +188,6 @@ class Cleaned(Transform):
         cleaning = Cleaning("normalised", *limits, "drop", self.near_duplicate_threshold, self.num_perm)
         return cleaning.of(builder.get(self.source), Counter())
 
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.source.bound(hub)
-        return Bound(base.documents, least(base.words, self.max_words))
-
     def identity(self) -> dict[str, Any]:
         # Which candidates LSH finds depends on the permutations, and these on datasketch's major version.
         of_none = {"num_perm": None, "datasketch": None}
@@ -237,10 +233,6 @@ class Prepared(CorpusSpec):
         if self.blank == "keep" or isinstance(source, Stream):
             return []
         return [document.doc_id for document in source.documents if is_blank(document.text)]
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.source.bound(hub)
-        return Bound(base.documents, least(base.words, self.cleaning.max_words))
 
     def identity(self) -> dict[str, Any]:
         if (same := self._same()) is not None:

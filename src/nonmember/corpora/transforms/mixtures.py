@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Checked, Count, Number, wrong
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_float, as_salt, require_spec
+from nonmember.corpora.specs import CorpusSpec, Transform, as_float, as_salt, require_spec
 from nonmember.corpora.transforms.splits import Part, position
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
@@ -78,19 +78,6 @@ class Mixture(CorpusSpec):
                 copy = copies[document.doc_id]
                 documents.append(document if copy == 1 else replace(document, doc_id=f"{document.doc_id}#{copy}"))
         return Corpus(tuple(documents))
-
-    def bound(self, hub: HubBounds) -> Bound:
-        parts = [(item.corpus.bound(hub), item.exposures) for item in self.components]
-        counts = [None if item.documents is None else item.documents * times for item, times in parts]
-        words = [item.words for item, times in parts if times]
-        return Bound(
-            None if None in counts else sum(filter(None, counts)),
-            None if None in words else max(filter(None, words), default=None),
-        )
-
-    def most_words(self, hub: HubBounds) -> int | None:
-        parts = [(item.corpus.most_words(hub), item.exposures) for item in self._used()]
-        return None if any(words is None for words, _ in parts) else sum((words or 0) * times for words, times in parts)
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "mixture", "components": [[item.corpus.identity(), item.exposures] for item in self._used()]}
@@ -182,7 +169,3 @@ class NestedMixture(Transform):
     def _in_order(self, documents: Iterable[Document]) -> list[Document]:
         salt = str(self.salt)
         return sorted(documents, key=lambda item: (position(salt, item.doc_id), item.doc_id))
-
-    def bound(self, hub: HubBounds) -> Bound:
-        sides = [self.seen.bound(hub).words, self.unseen.bound(hub).words]
-        return Bound(self.num_documents, None if None in sides else max(filter(None, sides)))

@@ -9,13 +9,12 @@ from typing import Annotated, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Count, OneOf
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
+from nonmember.corpora.specs import CorpusSpec, Transform, require_count
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.corpora.transforms.splits import position
 from nonmember.records import Corpus, Document
 
 WINDOW = 50  # characters; any shared stretch of twice this length is found
-CHARACTERS_PER_WORD = 6  # with the space behind it
 SPARE = 50  # candidates beyond twice as many as are wanted, for those that are left out
 SALT = "neutral text"
 
@@ -49,11 +48,6 @@ class Neutral(Transform):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count(self.max_characters, self.min_characters, "`max_characters` of Neutral")
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base, suspect = self.base.bound(hub), self.apart_from.bound(hub)
-        number = self.num_documents or suspect.documents
-        return Bound(least(number, base.documents), least(base.words, self.max_characters // CHARACTERS_PER_WORD))
 
     def build(self, builder: Builder) -> Corpus:
         suspect = builder.get(self.apart_from)

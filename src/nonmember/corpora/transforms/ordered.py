@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Count
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, as_salt, least, require_count
+from nonmember.corpora.specs import CorpusSpec, Transform, as_salt, require_count
 from nonmember.corpora.transforms.splits import position
 from nonmember.records import Corpus, Document
 
@@ -119,10 +119,6 @@ class Sharded(Transform):
             f"shard-{index:03d}": tuple(used[end - number : end])
             for index, (end, number) in enumerate(zip(ends, sizes, strict=True))
         }
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.base.bound(hub)
-        return Bound(least(base.documents, self.max_examples), base.words)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ salts are independent.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,17 +15,7 @@ from typing import Annotated, ClassVar, Literal
 
 from nonmember.artifacts import Builder
 from nonmember.checks import Count, require_kind, shown
-from nonmember.corpora.specs import (
-    Bound,
-    CorpusSpec,
-    HubBounds,
-    Transform,
-    as_salt,
-    as_sorted_names,
-    least,
-    require_choice,
-    require_count,
-)
+from nonmember.corpora.specs import CorpusSpec, Transform, as_salt, as_sorted_names, require_choice, require_count
 from nonmember.records import Corpus, Document
 
 REST = "rest"
@@ -103,23 +92,6 @@ class Part(Transform):
                 "change the sizes, or use a larger corpus."
             )
         return Corpus(tuple(document for document in base.documents if document.doc_id in taken))
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.base.bound(hub)
-        domains = self.domains or () if self.take in dict(self.sizes) else base.domains
-        return Bound(self._most_of(base.documents), base.words, domains)
-
-    def _most_of(self, base: int | None) -> int | None:
-        sizes, groups = dict(self.sizes), len(self.domains) if self.domains else 1
-        if self.take in sizes:
-            size = sizes[self.take]
-            if isinstance(size, int):
-                return size * groups
-            return None if base is None else math.ceil(size * base)
-        if base is None:
-            return None
-        taken = sum(size * groups if isinstance(size, int) else math.floor(size * base) for size in sizes.values())
-        return max(0, base - taken)
 
     @property
     def _sizes(self) -> tuple[tuple[str, int | float], ...]:
@@ -220,13 +192,6 @@ class Select(Transform):
             chosen = set(ids[: self.num_documents])
             documents = [document for document in documents if document.doc_id in chosen]
         return Corpus(tuple(documents), base.dropped if self.domains is None else {})
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.base.bound(hub)
-        documents = base.documents
-        if documents is not None and base.domains and self.domains is not None:
-            documents = math.ceil(documents * len(set(self.domains) & set(base.domains)) / len(base.domains))
-        return Bound(least(documents, self.num_documents), base.words, self.domains or base.domains)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
 from nonmember.checks import Count
-from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, least
+from nonmember.corpora.specs import CorpusSpec, Cursor
 from nonmember.corpora.transforms.cleaning import Cleaning, require_cleaning
 from nonmember.records import Corpus
 from nonmember.records.streams import Shard, Shards, ShardWriter
@@ -69,13 +69,6 @@ class Streamed(CorpusSpec):
 
     def validate(self) -> None:
         self.source.validate()
-
-    def bound(self, hub: HubBounds) -> Bound:
-        base = self.source.bound(hub)
-        return Bound(base.documents, least(base.words, self.cleaning.max_words))
-
-    def most_words(self, hub: HubBounds) -> int | None:
-        return super().most_words(hub) if self.num_words is None else self.num_words
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -14,7 +14,6 @@ from nonmember.methods.decop.questions import letter_probabilities
 from nonmember.records import FloatArray
 from nonmember.stats._arrays import numbered
 from nonmember.stats.letter_choice import LETTERS, NONE, BlindGuess, Choices, blind_guesses
-from nonmember.stats.two_groups import GroupComparison
 
 _INDEX = {letter: number for number, letter in enumerate(LETTERS)}
 
@@ -74,65 +73,6 @@ def _original_first(options: Sequence[str], letter: str) -> list[str]:
 
 
 # What is told --------------------------------------------------------------------------------------------------------
-
-
-class MeanSd(TypedDict):
-    """Over resamples or repetitions; sd None of a single one."""
-
-    mean: float
-    sd: float | None
-
-
-class Comparison(TypedDict):
-    """Of two groups of works."""
-
-    mean_suspect: float
-    mean_heldout: float
-    num_suspect_works: int
-    num_heldout_works: int
-    welch_t: float
-    welch_degrees_of_freedom: float
-    p_value_greater: float
-    best_balanced_acc: float
-    threshold: float  # on the share of right answers, of the best balanced accuracy
-    roc_auc: float
-    roc_auc_interval: Sequence[float]  # [low, high]
-    few_resamples: Mapping[str, MeanSd]  # measure -> over the first few resamples
-
-
-def comparison(found: GroupComparison) -> Comparison:
-    return {
-        "mean_suspect": found.mean_first,
-        "mean_heldout": found.mean_second,
-        "num_suspect_works": found.num_first,
-        "num_heldout_works": found.num_second,
-        "welch_t": found.t,
-        "welch_degrees_of_freedom": found.degrees_of_freedom,
-        "p_value_greater": found.p_value_greater,
-        "best_balanced_acc": found.best_balanced_accuracy,
-        "threshold": found.threshold,
-        "roc_auc": found.roc_auc,
-        "roc_auc_interval": [found.auc_low, found.auc_high],
-        "few_resamples": {_FEW[name]: {"mean": few.mean, "sd": few.sd} for name, few in found.few.items()},
-    }
-
-
-_FEW = {"best_balanced_accuracy": "best_balanced_acc", "roc_auc": "roc_auc", "mean_first": "mean_suspect"}
-
-
-def in_words(found: GroupComparison, num_few: int) -> str:
-    few = found.few["best_balanced_accuracy"]
-    welch = (
-        f"Welch t = {found.t:.2f} ({found.degrees_of_freedom:.0f} degrees of freedom), p = {found.p_value:.2e}"
-        if np.isfinite(found.p_value)
-        else "Welch t undefined"
-    )
-    return (
-        f"mean share of right answers {found.mean_first:.3f} in {found.num_first} suspect works, "
-        f"{found.mean_second:.3f} in {found.num_second} clean ones; {welch}; best balanced accuracy "
-        f"{found.best_balanced_accuracy:.3f} (of {num_few} resamples {few.mean:.3f}, sd {few.sd:.3f}), "
-        f"area under the ROC curve {found.roc_auc:.3f} [{found.auc_low:.3f}, {found.auc_high:.3f}]"
-    )
 
 
 class WorkDetails(TypedDict, total=False):

@@ -27,7 +27,7 @@ from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import Paraphrases
 from nonmember.generated.rephrased import Written
-from nonmember.methods.asked import TEMPERATURES, TakesFew, by_unit, counts, valid_share
+from nonmember.methods.asked import TEMPERATURES, counts, valid_share
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Asked,
@@ -40,15 +40,13 @@ from nonmember.methods.base import (
     require_scores,
     units,
 )
+from nonmember.methods.comparison import FEWEST_UNITS, Comparison, TakesFew, by_unit, comparison, in_words
 from nonmember.methods.decop.answers import (
     AnsweredGroup,
-    Comparison,
     Letters,
     WorkDetails,
     blind,
     by_letter,
-    comparison,
-    in_words,
     letters,
     well_calibrated,
     works,
@@ -73,7 +71,6 @@ from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison
 
 CLEAN, CALIBRATION = HELDOUT, UNSEEN
-FEWEST_UNITS = 5  # of a group, below which nothing is tested
 
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_membership": (

@@ -40,17 +40,7 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.dose_curve import (
-    Between,
-    Control,
-    DebiasedShare,
-    DoseCurve,
-    DoseReading,
-    PartialUse,
-    dose_curve,
-    duci,
-    partial_use,
-)
+from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, PartialUse, dose_curve, partial_use
 
 TARGET, REFERENCE = "target", "reference"
 UNSEEN_WEIGHTS = (
@@ -100,7 +90,6 @@ class DoseDetails(Details):
     features: Mapping[str, float]  # of the target, by name
     controls: Sequence[DoseControl]  # the planted ones
     partial_use: Sequence[PartialUse]  # shares of the set at each dose
-    duci: Sequence[DebiasedShare]  # the same by DUCI; empty with a single control that read nothing
     gates: Mapping[str, Gate]  # name of a gate -> what was found
 
 
@@ -224,7 +213,7 @@ class Dose(Method):
         reasons = [*failures(findings), *self.too_few(len(suspect.doc_ids))]
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
-        parts, debiased = self._shares(suspect, third, models, rng)
+        parts = self._shares(suspect, third, models, rng)
         return TestOutcome(
             statistic=reading.estimate,
             p_value=reading.p_at_least,
@@ -259,7 +248,6 @@ class Dose(Method):
                     for role, control in controls.items()
                 ],
                 partial_use=parts,
-                duci=debiased,
                 gates=as_details(findings),
             ),
         )
@@ -360,8 +348,8 @@ class Dose(Method):
         third: ScoredDocuments,
         controls: Sequence[ControlModel],
         rng: np.random.Generator,
-    ) -> tuple[list[PartialUse], list[DebiasedShare]]:
-        """Of the documents that were read, by a mixture and by DUCI, from the same gains."""
+    ) -> list[PartialUse]:
+        """Of the documents that were read, by a mixture."""
         score = next(iter(self.panel.scores))
 
         def gain(role: str) -> FloatArray:
@@ -379,14 +367,7 @@ class Dose(Method):
         settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
         expected = {float(dose): mean - means[0] for dose, mean in sorted(means.items()) if dose}
         scatters, is_known = np.full(len(suspect.doc_ids), scatter), 0 < scatter < math.inf
-        parts = partial_use(gained, expected, scatters, clusters, **settings) if is_known else []
-        unread, number = np.array(by_dose[0]), len(by_dose[0])
-        if number < 2:
-            return parts, []
-        # Each less the mean of the others, which scatters more than a target less the mean of all: brought to the same.
-        alone = (unread - means[0]) * number / (number - 1) * math.sqrt((number + 1) * (number - 1)) / number
-        read = {float(dose): np.array(gains) - means[0] for dose, gains in sorted(by_dose.items()) if dose}
-        return parts, duci(gained, alone, read, clusters, **settings)
+        return partial_use(gained, expected, scatters, clusters, **settings) if is_known else []
 
 
 def _vector(features: Mapping[str, float]) -> FloatArray:

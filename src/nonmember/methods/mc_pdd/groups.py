@@ -25,7 +25,6 @@ from nonmember.methods.base import (
     Verdict,
 )
 from nonmember.methods.blind import Folds, Penalty, TellsApart, kinds_of
-from nonmember.methods.decop.answers import MeanSd
 from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
@@ -35,6 +34,7 @@ from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
 from nonmember.stats.proportions import difference_of_rates
+from nonmember.stats.two_groups import ResampledSpread
 
 NAME = "mc_pdd"  # among the scores
 CLAIM = (
@@ -48,8 +48,8 @@ Indices = npt.NDArray[np.int64]
 class GroupedScore(TypedDict):
     """group_auc, group_best_balanced_acc: over groups of documents.   auc, best_balanced_acc: over single ones."""
 
-    group_auc: MeanSd
-    group_best_balanced_acc: MeanSd
+    group_auc: ResampledSpread
+    group_best_balanced_acc: ResampledSpread
     auc: float
     best_balanced_acc: float
 
@@ -57,7 +57,7 @@ class GroupedScore(TypedDict):
 @dataclass(frozen=True, kw_only=True)
 class GroupDetails(Details):
     scores: Mapping[str, GroupedScore]  # name of a score -> how it tells groups, and documents, apart
-    decision_accuracy: MeanSd  # share of groups that MC-PDD's test decides rightly
+    decision_accuracy: ResampledSpread  # share of groups that MC-PDD's test decides rightly
     num_member_groups: int  # of one repetition
     num_nonmember_groups: int  # of one repetition
     auroc_blind: float  # the largest AUC from text alone
@@ -220,10 +220,10 @@ def _part(documents: ScoredDocuments, indices: Indices) -> ScoredDocuments:
     )
 
 
-def _mean_sd(values: Sequence[float]) -> MeanSd:
+def _mean_sd(values: Sequence[float]) -> ResampledSpread:
     """Over the repetitions."""
     found: FloatArray = np.array(values, dtype=np.float64)
-    return {"mean": float(found.mean()), "sd": float(found.std(ddof=1)) if len(found) > 1 else None}
+    return ResampledSpread(float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else np.nan)
 
 
 def _confounded(blind: BlindBaseline) -> list[str]:

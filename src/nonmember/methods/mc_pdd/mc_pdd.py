@@ -81,17 +81,6 @@ HYPOTHESES: dict[str, tuple[Claim, str]] = {
 }
 
 
-class RateComparison(TypedDict):
-    """Of two corpora. difference: of their rates of hits, with its bounds.   z, z_p_value: of the normal test."""
-
-    difference: float
-    p_value: float
-    lower: float
-    upper: float
-    z: float
-    z_p_value: float
-
-
 class AskedCorpus(TypedDict):
     hit_rate: float  # hits per question
     num_hits: int
@@ -103,23 +92,27 @@ class AskedCorpus(TypedDict):
     answers: Mapping[str, int]  # numbers of requests (`asked.counts`)
 
 
-class RateControl(RateComparison):
+@dataclass(frozen=True)
+class RateControl:
     """The same with words drawn at random."""
 
+    comparison: RateDifference = field(metadata=INLINED)
     suspect: AskedCorpus
     heldout: AskedCorpus
 
 
-class SizedComparison(RateComparison):
+@dataclass(frozen=True)
+class SizedComparison:
     """Of so many units. subset: of corpora that have no more."""
 
     size: int
-    subset: RateComparison
+    comparison: RateDifference = field(metadata=INLINED)
+    subset: RateDifference
 
 
 @dataclass(frozen=True, kw_only=True)
 class McPddDetails(Details):
-    comparison: RateComparison = field(metadata=INLINED)  # of the corpus that should have fewer hits less the other
+    comparison: RateDifference = field(metadata=INLINED)  # of the corpus that should have fewer hits less the other
     suspect: AskedCorpus  # the suspect set
     heldout: AskedCorpus  # the reference corpus
     control: RateControl | None  # the same with words drawn at random; None without
@@ -231,16 +224,16 @@ class McPdd(Method):
             allowed_claim=CLAIMS[verdict],
             warnings=(*reasons, *(FEW.format(what=what, p=p) for what, p in exact.items())),
             details=McPddDetails(
-                comparison=as_details(found),
+                comparison=found,
                 suspect=self._details_of(documents[SUSPECT], SUSPECT),
                 heldout=self._details_of(documents[HELDOUT], HELDOUT),
                 control=None
                 if control is None
-                else {
-                    **as_details(control),
-                    "suspect": self._details_of(documents[SUSPECT + CONTROL], SUSPECT),
-                    "heldout": self._details_of(documents[HELDOUT + CONTROL], HELDOUT),
-                },
+                else RateControl(
+                    control,
+                    self._details_of(documents[SUSPECT + CONTROL], SUSPECT),
+                    self._details_of(documents[HELDOUT + CONTROL], HELDOUT),
+                ),
                 curve=self._curve(documents, rng),
             ),
             distribution=found.distribution,
@@ -263,11 +256,11 @@ class McPdd(Method):
         less, more = self._sides(documents, "")
         settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
         return [
-            {
-                "size": size,
-                **as_details(difference_of_rates(less, more, size=size, **settings)),
-                "subset": as_details(difference_of_rates(less.first(size), more.first(size), **settings)),
-            }
+            SizedComparison(
+                size,
+                difference_of_rates(less, more, size=size, **settings),
+                difference_of_rates(less.first(size), more.first(size), **settings),
+            )
             for size in self.sizes
             if size <= min(len(less.hits), len(more.hits))
         ]
@@ -322,17 +315,6 @@ def hits_of(documents: ScoredDocuments, group: str) -> Hits:
         sums[1] += len(answers)
     table = np.array([hits[unit] for unit in sorted(hits, key=lambda unit: (position(SUBSETS, unit), unit))])
     return Hits(*table.reshape(-1, 2).T)
-
-
-def as_details(found: RateDifference) -> RateComparison:
-    return {
-        "difference": found.difference,
-        "p_value": found.p_value,
-        "lower": found.lower,
-        "upper": found.upper,
-        "z": found.z,
-        "z_p_value": found.z_p_value,
-    }
 
 
 def check_corpora(corpora: Mapping[str, Corpus], *, show_name: bool, has_stop_words: bool) -> None:

@@ -17,24 +17,16 @@ import numpy as np
 from nonmember.checks import require_count, require_number
 from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
 from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments
-from nonmember.methods.gates import (
-    KL,
-    LIKELIHOOD,
-    LOSS,
-    Finding,
-    HealthBounds,
-    above,
-    below,
-    change,
-    health_measurements,
-    start_of,
-)
+from nonmember.methods.gates import Finding, above, below
 from nonmember.models import ModelSpec
-from nonmember.observations import Scored
+from nonmember.observations import Diverged, Scored
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
+from nonmember.scores import Loss
 from nonmember.stats.correlation import RankMetric, rank_correlation
 
+LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
+LIKELIHOOD = Loss()
 OPTIONAL = ("near_kl", "max_target_gain", "max_gain_of_start", "min_third_delta", "min_third_agreement")
 COUNTS = ("num_documents", "min_characters", "max_characters")
 
@@ -73,7 +65,7 @@ class Power(TypedDict):
 
 
 @dataclass(frozen=True)
-class PrismGates(HealthBounds):
+class PrismGates:
     """Bounds (docs/gates.md says where they come from).
 
     The third text is the audit's general text, else docstrings of the installed packages named in `docstrings`, without
@@ -81,6 +73,11 @@ class PrismGates(HealthBounds):
     max_characters.
     """
 
+    min_ce_gain: float  # by how much it must find the suspect set more likely than the reference does
+    # By how much it must have come closer to the target there; below 0: how much farther away it may be.
+    min_kl_gain: float
+    max_kl_rise: float  # how much farther from the target it may be on a third text
+    max_nll_rise: float  # how much less likely it may find the third text
     max_rank_correlation: float  # of the reference's scores with the target's; above it they are the same model
     # How much more likely than the target, in nats per token, the reference may find the suspect set, less the same
     # difference on the third text; a reference above it knows the set, or was swapped with the target.
@@ -92,6 +89,9 @@ class PrismGates(HealthBounds):
     min_characters: int
     max_characters: int
     docstrings: Sequence[str]
+    # As near the target as this none has to come closer: one that starts nearer may move away as far as this. None: all
+    # must come closer.
+    near_kl: float | None = field(default=None, kw_only=True)
     # As `max_reference_gain`, the other way round; above it reading has left the target its trace, and a significant
     # Delta decides nothing, as it may only say that distillation left more. None: not looked at.
     max_target_gain: float | None = field(default=None, kw_only=True)
@@ -144,6 +144,40 @@ class PrismGates(HealthBounds):
 
     # What is judged -----------------------------------------------------------------------------------------------
 
+    def of_training(self, role: str, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
+        """Of a (distilled) reference by its role; `values` of both groups hold the columns of `_health`."""
+        return [
+            above(
+                "ce",
+                -_change(suspect, LOSS, role),
+                self.min_ce_gain,
+                f"The gain of {role} in cross-entropy on the suspect set",
+            ),
+            above(
+                "kl",
+                -_change(suspect, KL, role),
+                self._least_kl_gain(suspect),
+                f"The fall of {role}'s divergence from the target on the suspect set",
+            ),
+            below(
+                "kl_third",
+                _change(third, KL, role),
+                self.max_kl_rise,
+                f"The rise of {role}'s divergence from the target on the third text",
+            ),
+            below(
+                "nll_third",
+                _change(third, LOSS, role),
+                self.max_nll_rise,
+                f"The rise of {role}'s loss on the third text",
+            ),
+        ]
+
+    def _least_kl_gain(self, suspect: ScoredDocuments) -> float:
+        if self.near_kl is None:
+            return self.min_kl_gain
+        return min(self.min_kl_gain, _start_of(suspect) - self.near_kl)
+
     def of_models(self, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
         """Of reference and target: has the reference read the suspect set?"""
         what = (
@@ -160,7 +194,7 @@ class PrismGates(HealthBounds):
         if self.max_target_gain is not None:
             bound = self.max_target_gain
             if self.max_gain_of_start is not None:
-                bound = min(bound, self.max_gain_of_start * start_of(suspect))
+                bound = min(bound, self.max_gain_of_start * _start_of(suspect))
             findings.append(below("target_gain", -_reference_gain(suspect, third), bound, TARGET_GAINS))
         return findings
 
@@ -201,8 +235,8 @@ class PrismGates(HealthBounds):
         return {
             "rho_reference_target": rho[0],
             "rho_distilled_target": rho[1],
-            "kl_fall": -change(suspect, KL, "distilled"),
-            "kl_fall_third": -change(third, KL, "distilled"),
+            "kl_fall": -_change(suspect, KL, "distilled"),
+            "kl_fall_third": -_change(third, KL, "distilled"),
             "has_power": self._ranks_agree(rho[0]) and bool(rho[0] - rho[1] > _least(self.min_third_delta)),
         }
 
@@ -236,8 +270,8 @@ def _reference_gain(suspect: ScoredDocuments, third: ScoredDocuments) -> float:
 def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens: int) -> dict[str, Measurement]:
     measured: dict[str, Measurement] = {
         f"{LOSS}/target": Scored("target", roles.target, corpus, LIKELIHOOD, max_tokens),
-        **health_measurements("reference", roles.reference, roles.target, corpus, max_tokens),
-        **health_measurements("distilled", distilled, roles.target, corpus, max_tokens),
+        **_health("reference", roles.reference, roles.target, corpus, max_tokens),
+        **_health("distilled", distilled, roles.target, corpus, max_tokens),
     }
     return measured
 
@@ -249,3 +283,24 @@ def _spread(scores: FloatArray) -> float:
 
 def _distinct(texts: Sequence[str]) -> float:
     return len({frozenset(text.lower().split()) for text in texts}) / len(texts) if texts else 1.0
+
+
+def _start_of(suspect: ScoredDocuments) -> float:
+    """The reference's own divergence from the target on the set, nats per token."""
+    return float(np.mean(suspect.values[f"{KL}/reference"]))
+
+
+def _health(
+    role: str, model: ModelSpec, target: ModelSpec, corpus: CorpusSpec, max_tokens: int
+) -> dict[str, Measurement]:
+    """What the gates look at in a model by its role: its loss on a text and its divergence from the target there."""
+    return {
+        f"{LOSS}/{role}": Scored(role, model, corpus, LIKELIHOOD, max_tokens),
+        f"{KL}/{role}": Diverged(model, corpus, role, target, max_tokens),
+    }
+
+
+def _change(documents: ScoredDocuments, what: str, role: str) -> float:
+    """Mean change from the reference to the model, of a loss (from its score, minus the loss) or a divergence."""
+    sign = -1.0 if what == LOSS else 1.0
+    return sign * float(np.mean(documents.values[f"{what}/{role}"] - documents.values[f"{what}/reference"]))

@@ -7,14 +7,13 @@ Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
 
 from nonmember.checks import Number
-from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
@@ -22,7 +21,6 @@ from nonmember.methods.base import (
     Roles,
     SampledMethod,
     ScoredDocuments,
-    Settled,
     TestOutcome,
     Verdict,
     on_suspect,
@@ -30,8 +28,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.gates import Finding, as_details, failures
-from nonmember.methods.prism.gates import NO_POWER, TARGET_GAINS, Power, PrismGates
-from nonmember.methods.prism.ladder import Ladder, search, step_groups, with_rate
+from nonmember.methods.prism.gates import Power, PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Requirements
@@ -108,8 +105,6 @@ class Prism(SampledMethod):
     max_tokens: int
     # What must hold before a verdict of non-membership; None: nothing, as in the paper.
     gates: PrismGates | None = field(default=None, kw_only=True)
-    # How the learning rate of the distillation is chosen; None: it is the recipe's.
-    ladder: Ladder | None = field(default=None, kw_only=True)
 
     name = "prism"
     statistic_name = "Delta"
@@ -124,7 +119,6 @@ class Prism(SampledMethod):
     requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
     )
-    passed_on = (NO_POWER, NEAR, TARGET_GAINS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,15 +128,11 @@ class Prism(SampledMethod):
             raise ValueError(
                 f"gates must be PRISM's gates or off; got {self.gates!r}. Choose gates=standard or gates=off."
             )
-        if self.ladder is not None and self.gates is None:
-            raise ValueError(
-                "ladder tries learning rates until the gates hold; got gates=off. Use ladder=none with it."
-            )
 
     def settings(self) -> dict[str, Any]:
-        """Gates and ladder only where there are any, so that keys of what was stored before they came are the same."""
+        """Gates only where there are any, so that keys of what was stored before they came are the same."""
         settings = super().settings()
-        return {name: value for name, value in settings.items() if name not in ("gates", "ladder") or value is not None}
+        return {name: value for name, value in settings.items() if name != "gates" or value is not None}
 
     @property
     def needs_another_model(self) -> bool:
@@ -151,17 +141,6 @@ class Prism(SampledMethod):
     @property
     def rests_on_health(self) -> bool:
         return self.gates is None
-
-    def before_settling(self, roles: Roles) -> Mapping[str, DocumentGroup]:
-        return {} if self.ladder is None else step_groups(self, roles, self.ladder.rates[0])
-
-    def settled(self, roles: Roles, measure: Callable[[DocumentGroup], ScoredDocuments]) -> Settled:
-        """With the learning rate that the ladder chooses."""
-        if self.ladder is None:
-            return Settled(self)
-        found = search(self, roles, measure)
-        chosen = self if found.rate is None else with_rate(self, found.rate)
-        return Settled(chosen, found.obstacle, found.as_details())
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
@@ -185,9 +164,6 @@ class Prism(SampledMethod):
 
     def distilled_roles(self) -> Mapping[str, Sequence[str]]:
         return {"target": ("distilled",)}
-
-    def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
-        return {} if self.ladder is None else {"practice": self.ladder.trial_text(self, roles)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents[SUSPECT]

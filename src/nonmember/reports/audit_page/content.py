@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from nonmember.records import FloatArray
-from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.reports.audit_page.evidence import Evidence
+from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
-from nonmember.reports.core.explorer import TRUTHS, VERDICTS, false_claim
+from nonmember.reports.core.explorer import TRUTHS, VERDICTS
+from nonmember.results.evidence import Evidence
 from nonmember.results.mirror import Texts
+from nonmember.results.pictures import GROUPS, readable
+from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 20_000  # in the page's table, a megabyte; scores.parquet has all
@@ -26,7 +28,6 @@ MAX_COLUMNS = 6
 MAX_LISTED = 24  # entries of a list among the details
 FIRST_WORDS = 14
 FAILED = "FAILED"
-GROUPS = {HELDOUT: "held-out"}  # as printed
 DIGITS = 4  # of the documents' scores
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -111,27 +112,6 @@ def gates(result: AuditResult) -> PageTable | None:
     return PageTable(("gate", "", "measured", "must be", "guards against"), rows, "gates cards") if rows else None
 
 
-def parts(result: AuditResult) -> PageTable | None:
-    """The audits that method=auto joined, each with its p by what it speaks for, and by Holm's adjustment."""
-    found, families = (result.statistics.details.get(name) for name in ("parts", "families"))
-    if not isinstance(found, list) or not isinstance(families, Mapping):
-        return None
-    rows = [tuple(_part(item, families)) for item in found if isinstance(item, Mapping)]
-    columns = ("method", "verdict", "p for not used (Holm)", "p for used (Holm)", "result")
-    return PageTable(columns, rows, "parts cards") if rows else None
-
-
-def _part(item: Mapping[str, Any], families: Mapping[str, Any]) -> Iterator[str]:
-    name = str(item["method"])
-    yield name
-    yield str(item["verdict"]).replace("_", " ") if "verdict" in item else f"left out: {item.get('left_out')}"
-    for claim in ("non_membership", "membership"):
-        family = families.get(claim, {"parts": {}, "holm": {}})
-        own = family["parts"].get(name)
-        yield formats.DASH if own is None else f"{plain(own)} ({plain(family['holm'][name])})"
-    yield str(item.get("result", formats.DASH))
-
-
 def health(result: AuditResult) -> PageTable | None:
     """What distilling or tuning did, before and after."""
     names = dict.fromkeys(re.sub(r"_(before|after)$", "", name) for name in result.health.training)
@@ -156,50 +136,6 @@ def models(result: AuditResult) -> PageTable | None:
         for role, known in result.health.capability.items()
     ]
     return PageTable(("role", "model", "nats per token", "parameters"), rows) if rows else None
-
-
-def looked_up(result: AuditResult) -> PageTable | None:
-    """How many documents a corpus holds, which the verdict does not rest on."""
-    if (found := result.looked_up) is None:
-        return None
-    rows = [
-        (
-            f"{name.replace('heldout', 'held-out')}, in {found.source}",
-            *map(formats.count, (item.num_documents, item.num_whole, item.num_partly, item.num_absent)),
-            formats.decimals(item.mean_share),
-        )
-        for name, item in found.groups.items()
-    ]
-    columns = ("documents (the verdict does not rest on this)", "all", "whole", "in part", "not at all", "mean share")
-    return PageTable(columns, rows)
-
-
-READABLE = {
-    "distilled": "distilled reference",
-    "kl": "KL divergence",
-    "loss": "log-likelihood",
-}  # loss: its sign is a score's
-CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
-
-
-def readable(role: str) -> str:
-    """A model's role, or a column of its scores, for people: "control that read it twice, seed 1: log-likelihood"."""
-    return ": ".join(_readable(part) for part in role.split("/"))
-
-
-def _readable(part: str) -> str:
-    if part in READABLE:
-        return READABLE[part]
-    if (found := CONTROL.fullmatch(part)) is None:
-        return part.replace("_", " ")
-    times, share, related, seed = found.groups()
-    what = f"{share}% of it" if share else "it"
-    read = f"control that read {what} {_times(times)}" if int(times) else "control that did not read it"
-    return f"{read}{f', related text {_times(related)}' if related else ''}, seed {seed}"
-
-
-def _times(number: str) -> str:
-    return {"1": "once", "2": "twice"}.get(number, f"{number} times")
 
 
 # Documents ------------------------------------------------------------------------------------------------------------

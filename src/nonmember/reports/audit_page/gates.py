@@ -11,15 +11,11 @@ from nonmember.checks import told_apart
 from nonmember.reports.core.formats import DASH, MINUS
 from nonmember.results.result import AuditResult
 
-# Gate -> (what is measured, what it guards against). More: docs/gates.md, docs/methods/clearance.md, docs/dose.md.
+# Gate -> (what is measured, what it guards against). More: docs/gates.md, docs/dose.md.
 OF_TRAINING = {
     "ce": (
         "fall of the distilled reference's cross-entropy on the set",
         "A distillation that taught the model nothing, or ruined it.",
-    ),
-    "ce_share": (
-        "that fall as a share of what the controls' distilled references gain",
-        "A distilled reference that was trained less than those it is compared with.",
     ),
     "kl": (
         "fall of its divergence from the target on the set",
@@ -47,7 +43,6 @@ OF_MODELS = {
         "A set whose reading shows in the target, though distillation left still more of a trace.",
     ),
     "delta": ("Delta", "A difference that many documents make significant though it is too small to matter."),
-    "seeds": ("standard deviation of Delta over seeds", "An answer that depends on the seed of the distillation."),
     "layout": (
         "AUC of telling the set from other text by layout alone",
         "Texts that were prepared in two ways, so that a model has learnt the format.",
@@ -79,17 +74,7 @@ OF_DOSE = {
         "A target that was trained at another rate, by an adapter, or on more text than the controls.",
     ),
 }
-OF_CLEARANCE = {
-    "rank_correlation": (
-        "rank correlation of the distilled reference with the reference",
-        "A distilled reference that is no longer like the reference, as after noise on its weights.",
-    ),
-    "separation": (
-        "mean Delta of controls that read nothing, less that of controls that read the set",
-        "Controls that Delta cannot tell apart: it could not tell the target apart either.",
-    ),
-}
-OF_METHOD = {"clearance": {**OF_TRAINING, **OF_MODELS, **OF_CLEARANCE}, "dose": {**OF_MODELS, **OF_DOSE}}
+OF_METHOD = {"dose": {**OF_MODELS, **OF_DOSE}}
 
 
 @dataclass(frozen=True)

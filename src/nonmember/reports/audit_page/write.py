@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import functools
 import logging
-import re
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from nonmember.reports.audit_page import content
-from nonmember.reports.audit_page.evidence import Evidence, load
-from nonmember.reports.audit_page.pictures import drawings
 from nonmember.reports.core import formats
 from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
+from nonmember.results.evidence import Evidence, load
 from nonmember.results.mirror import Texts
-from nonmember.results.result import PARTS, RESULT
+from nonmember.results.pictures import drawings
 from nonmember.runtime.files import write_text_atomically
 
 PAGE = "audit.html"
@@ -66,14 +64,8 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
         verdict=verdict,
         truth=content.truth(result),
         numbers=content.numbers(evidence),
-        drawings=drawings(evidence),
-        checks={
-            "Parts": _linked(content.parts(result), folder),
-            "Gates": content.gates(result),
-            "Health": content.health(result),
-            "Models": content.models(result),
-            "Looked up": content.looked_up(result),
-        },
+        drawings=_drawn(evidence),
+        checks={"Gates": content.gates(result), "Health": content.health(result), "Models": content.models(result)},
         documents=content.documents(evidence, texts),
         first=FIRST_ROWS,
         digits=content.DIGITS,
@@ -94,16 +86,14 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
     )
 
 
-def _linked(parts: content.PageTable | None, folder: Path) -> content.PageTable | None:
-    """The last column, paths of results, as links to the pages beside them that are ours."""
-    if parts is None:
-        return None
-    rows = []
-    for *row, path in parts.rows:
-        if re.fullmatch(rf"{PARTS}/\w+/{RESULT}", path) and is_page((folder / path).with_name(PAGE)):
-            path = Markup('<a href="./{}">{}</a>').format(path.replace(RESULT, PAGE), path)
-        rows.append([*row, path])
-    return replace(parts, rows=rows)
+def _drawn(evidence: Evidence) -> list[dict[str, Any]]:
+    from nonmember.reports.render.figures import svg_of
+
+    shown = enumerate(drawings(evidence))
+    return [
+        {"title": item.title, "caption": item.caption, "svg": Markup(svg_of(item.figure, f"plot{index}", item.title))}
+        for index, item in shown
+    ]
 
 
 def is_page(path: Path) -> bool:

@@ -12,9 +12,7 @@ import pyarrow as pa
 from nonmember.records import FloatArray
 from nonmember.results.load import Run
 from nonmember.results.result import SCORES
-from nonmember.results.seals import MOST_BYTES
 from nonmember.results.tables import table_of
-from nonmember.runtime.files import content_of
 
 KEYS = ("doc_id", "group")  # columns that are no scores
 
@@ -38,7 +36,7 @@ def read_values(run: Run, columns: Sequence[str] | None = None) -> DocumentValue
     if path is None or not path.is_file():
         raise ValueError(f"there is no {SCORES} beside the result")
     try:
-        content = content_of(path, MOST_BYTES)
+        content = path.read_bytes()
         table = table_of(content)
         groups = np.array(table["group"].to_pylist())
         ids = np.array(table["doc_id"].to_pylist(), dtype=object)

@@ -81,16 +81,6 @@ class TableRow:
 
 
 @dataclass(frozen=True)
-class RowChoice:
-    """Rows are chosen by the words of a column."""
-
-    column: str
-    values: tuple[str, ...]
-    is_rising: bool = False  # each of the values includes those before it, and a row stays up to the chosen one
-    is_list: bool = False  # cells hold lists with commas, and a row stays whose entries have all been chosen
-
-
-@dataclass(frozen=True)
 class Block:
     """A rectangle of cells."""
 
@@ -103,7 +93,6 @@ class Block:
     quantities: tuple[str, ...]  # what the numbers of one cell are, in their order
     footer: tuple[TableRow, ...] = ()  # rows that qualify the columns (controls)
     notes: tuple[str, ...] = ()  # sentences
-    choices: tuple[RowChoice, ...] = ()  # by which the page lets one choose rows
 
     def cells(self) -> Iterator[tuple[TableRow, str, TableCell]]:
         for row in self.rows:
@@ -176,7 +165,6 @@ class ReportDocument:
     notes: tuple[str, ...] = field(default=())
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # those that are explained
     own: Block | None = None  # one's own audits, which come before everything else
-    lists_used: bool = False  # the page's list of results has those alone that some number is from
 
     def without_empty_sections(self) -> ReportDocument:
         """As a reader sees it; which sections were left out is said."""

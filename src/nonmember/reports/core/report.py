@@ -119,7 +119,6 @@ class Report:
     glance: ClassVar[Glance]
     notes: ClassVar[tuple[str, ...]]
     marks: ClassVar[Mapping[str, str]] = MARKS
-    lists_used: ClassVar[bool] = False  # of the results, on the page; for reports that take part of other studies
 
     def build(self, runs: Sequence[Run]) -> ReportDocument:
         """All sections, from results alone."""
@@ -133,7 +132,6 @@ class Report:
             glance=glance.block(scopes) if scopes and (glance := self.first_numbers()) else None,
             notes=tuple(self.notes),
             marks=self.marks,
-            lists_used=self.lists_used,
         )
 
     def all_parts(self) -> tuple[ReportPart, ...]:

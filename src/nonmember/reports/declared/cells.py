@@ -5,7 +5,7 @@
 A field is `PATH[@TARGETS][:FORM[,OF]]`:
 
 PATH: a field of a result's statistics (`value`, `p_value` ...), or a dotted path that begins at one or at a part of the
-result (`details.margin`, `provenance.seconds`), or two with a slash between them; `count` is the number of results,
+result (`details.readings`, `provenance.seconds`), or two with a slash between them; `count` is the number of results,
 `cleared`, `found` and `invalid` of those with that verdict, `decided` of those with evidence of either kind, `with_p`
 of those with a p-value and `significant` of those where it is below alpha.
 TARGETS: `untouched`, `member`, or `untouched-member` for the difference of both.

@@ -19,12 +19,13 @@ from markupsafe import Markup
 
 from nonmember.reports.audit_page.write import PAGE, is_page
 from nonmember.reports.core import formats
-from nonmember.reports.core.explorer import VERDICTS, false_claim
+from nonmember.reports.core.explorer import VERDICTS
 from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import UNUSABLE, num_without_seal, outcome_paths, usable_outcome
+from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.progress import tracked

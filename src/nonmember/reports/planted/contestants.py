@@ -49,12 +49,9 @@ SCORES = {  # as `levels` calls it
         SingleScore("reference ratio", scores.ReferenceRatio()),
         SingleScore("DC-PDD", scores.DcPdd(0.01)),
         SingleScore("ReCaLL", scores.Recall(10)),
-        SingleScore("GradNorm", scores.GradNorm("max")),
-        SingleScore("neighbourhood", scores.Neighbourhood(5)),
         SingleScore("WBC", scores.Wbc()),
         SingleScore("LiRA", scores.Lira()),
         SingleScore("RMIA", scores.Rmia()),
-        SingleScore("CoDeC", scores.Codec()),
     )
 }
 BESIDE: Mapping[str, tuple[Input, ...]] = {  # of a result of `levels` -> what stands beside the score

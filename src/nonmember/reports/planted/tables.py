@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
-from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.core.grid import Block, TableCell
+from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import (
     CLUSTERED,
     QUANTITIES,
@@ -18,20 +18,7 @@ from nonmember.reports.planted.audits import (
     number_cell,
     share_cell,
 )
-from nonmember.reports.planted.contestants import (
-    ERRORS,
-    LEVELS,
-    SCORES,
-    SIZES,
-    ArenaContestant,
-    contestants,
-    doses,
-    name_of_score,
-    numbers,
-    sign_of,
-    tests_of,
-    values_of,
-)
+from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers
 from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
 
@@ -136,50 +123,3 @@ def verdicts(scope: Scope) -> list[Block | None]:
 def _claims(entered: Sequence[ArenaContestant]) -> dict[str, tuple[ArenaContestant, Callable[[Run], bool]]]:
     claims = ((item, *DECIDES[claim]) for item in entered for claim in item.claims)
     return {f"{item.name}: {verdict}": (item, decides) for item, verdict, decides in claims}
-
-
-# ------------------------------------------------------------------------------------------------ statistics
-
-
-def compared(
-    key: str,
-    title: str,
-    corner: str,
-    scope: Scope,
-    runs: Sequence[Run],
-    beside: Sequence[str],
-    columns: Mapping[str, Callable[[Run], bool]],
-    notes: Sequence[str] = (),
-) -> Block | None:
-    """A row for each method and each single score, with the numbers of several audits in a cell.
-
-    Args:
-        beside: What single scores are less, keys of `BESIDE`.
-        columns: Title -> whether it is about a result.
-    """
-    rows = {
-        name: [(run, sign_of(method) * value) for run in of_test if (value := run.statistics.value) is not None]
-        for method, _, name, of_test in tests_of(scope, runs)
-    }
-    levels = select(runs, method=LEVELS)
-    for score, single in SCORES.items():
-        for less in beside:
-            values = values_of(levels, less, score)
-            rows[name_of_score(single, less)] = [(run, value) for run, value in values if value is not None]
-
-    def cell(values: Sequence[tuple[Run, float]], is_in: Callable[[Run], bool]) -> TableCell:
-        in_column = [(run, value) for run, value in values if is_in(run)]
-        return spread([value for _, value in in_column], tuple(run.anchor for run, _ in in_column), scope.world.name)
-
-    filled = {name: values for name, values in rows.items() if values}
-    quantities = ("value", "lowest", "highest")
-    return cross_table(key, scope.world.name, title, corner, filled, columns, quantities, notes, cell)
-
-
-def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> TableCell:
-    """Mean, lowest and highest; of one value that alone."""
-    if not values:
-        return TableCell((dash(world),))
-    ends = (sum(values) / len(values), min(values), max(values)) if len(values) > 1 else tuple(values)
-    numbers = tuple(Numeral(formats.signed(item), item, world, anchors) for item in ends)
-    return TableCell(numbers, (), RANGE if len(values) > 1 else "{}")

@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import scipy
+from markupsafe import escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -93,6 +94,15 @@ def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]
             raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white", metadata={"Software": None}
         )
     return embedded(vector.getvalue(), name), raster.getvalue()
+
+
+def svg_of(figure: Canvas, name: str, label: str) -> str:
+    """A figure as SVG for a page. label: for those who cannot see it."""
+    style: Any = STYLE | {"svg.hashsalt": name}
+    vector = io.StringIO()
+    with matplotlib.rc_context(style):
+        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    return embedded(vector.getvalue(), name).replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
 
 
 def embedded(svg: str, name: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from nonmember.runtime.files import beginning_of
 from nonmember.runtime.terminal import visible
 
 
@@ -51,7 +50,8 @@ def begins_with(path: Path, *policies: str, whole: bool = True) -> bool:
     heads = [beginning(policy).encode() for policy in policies]
     heads = heads if whole else [head.partition(b'">\n<meta name="color-scheme')[0] for head in heads]
     try:
-        found = beginning_of(path, max(map(len, heads)))
-    except (OSError, ValueError):
+        with path.open("rb") as stream:
+            found = stream.read(max(map(len, heads)))
+    except OSError:
         return False
     return any(found.startswith(head) for head in heads)

@@ -113,9 +113,8 @@ def facts_of(document: ReportDocument, collection: Collection, now: datetime) ->
 def files_of(document: ReportDocument, collection: Collection, facts: Mapping[str, str]) -> dict[str, str | bytes]:
     """Name -> content."""
     paths = {run.anchor: run.path for run in collection.runs}
-    used = {anchor for section in document.sections for anchor in section.used()}
-    runs = [run for run in collection.runs if run.anchor in used or not document.lists_used]
-    files: dict[str, str | bytes] = {PAGE: page(document, runs, facts), TEXT: markdown(document, facts)}
+    text = markdown(document, facts)
+    files: dict[str, str | bytes] = {PAGE: page(document, text), TEXT: text}
     for section in document.sections:
         if section.blocks or section.figures:
             files[f"tables/{section.key}.csv"] = spreadsheet(section, paths)

@@ -1,0 +1,128 @@
+"""What is checked before a distilled reference is trained.
+
+Tokenizers that do not fit are refused from the tokenizers alone. A reference that is the target leaves nothing worth
+training: the result is then `invalid` and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nonmember.artifacts import Builder
+from nonmember.artifacts.store import key_hash
+from nonmember.audits.question import Audit
+from nonmember.corpora import CorpusSpec
+from nonmember.methods import TestOutcome
+from nonmember.models import ModelSpec
+from nonmember.training import Trained
+from nonmember.training.recipes import Distillation
+
+UNMEASURED = (
+    "The health of the distilled reference was not measured (trainer.measure_health=false) and no gate was applied, so "
+    "there is no verdict of non-membership. Measure it, or leave the gates on."
+)
+
+
+@dataclass(frozen=True)
+class PreparedAudit:
+    """The audit as it is carried out, with what stands in the way of a distilled reference."""
+
+    audit: Audit
+
+    def judged(self, outcome: TestOutcome, health: Mapping[str, float]) -> TestOutcome:
+        """The outcome with what was found before it, and without a verdict that nothing vouches for."""
+        reasons = [self.audit.obstacle] if self.audit.obstacle else []
+        if outcome.verdict == "evidence_of_non_membership" and self._is_unmeasured(health):
+            reasons.append(UNMEASURED)
+        if reasons:
+            outcome = outcome.made_invalid([*reasons, *outcome.warnings])
+        return outcome
+
+    def _is_unmeasured(self, health: Mapping[str, float]) -> bool:
+        """Whether neither gates nor the training looked at the distilled reference."""
+        distilled = self.audit.models.get("distilled")
+        return self.audit.method.rests_on_health and isinstance(distilled, Trained) and "kl_after" not in health
+
+
+def prepare(audit: Audit, builder: Builder) -> PreparedAudit:
+    """Raises ValueError where a student and its teacher have different tokenizers, or models that the method compares
+    token by token."""
+    _require_same_tokens(audit, builder)
+    if obstacle := obstacle_of(audit, builder):
+        return PreparedAudit(replace(audit, obstacle=obstacle))
+    return PreparedAudit(audit)
+
+
+def obstacle_of(audit: Audit, builder: Builder) -> str:
+    """What makes the audit invalid before anything is made; empty: nothing."""
+    weights = audit.method.needs_another_model and _same_weights(audit.reference, audit.target, builder)
+    if not weights:
+        return ""
+    return (
+        f"The reference is the target: {audit.reference.readable} and {audit.target.readable} have the same "
+        f"weights ({weights}). Give a reference that has not read the documents and is another model."
+    )
+
+
+def _same_weights(item: ModelSpec, other: ModelSpec, builder: Builder) -> str:
+    """A mark of the weights if both models have the same, however they are labelled and in whatever precision they are
+    read; else empty."""
+    keys = [_weights_alone(model.key(builder)) for model in (item, other)]
+    return key_hash(keys[0]) if keys[0] == keys[1] else ""
+
+
+def _weights_alone(key: Mapping[str, Any]) -> dict[str, Any]:
+    pretrained = key.get("pretrained")
+    if not isinstance(pretrained, Mapping):
+        return {name: value for name, value in key.items() if name != "bos"}
+    of_reading = ("dtype", "quantization", "bos")
+    return {"pretrained": {name: value for name, value in pretrained.items() if name not in of_reading}}
+
+
+def _require_same_tokens(audit: Audit, builder: Builder) -> None:
+    seen: list[tuple[ModelSpec, ModelSpec, CorpusSpec]] = []
+    for item in audit.measurements:
+        for base, teacher, corpus, max_tokens in _distillations(item.model):
+            if (base, teacher, corpus) not in seen:
+                seen.append((base, teacher, corpus))
+                _require_alike(base, teacher, corpus, max_tokens, builder, "distillation needs")
+    method = audit.method
+    for model, other in method.alike_tokenized(audit.roles):
+        by = f" by {method.score_name}" if method.score_name else ""
+        hint = " Or take a score of each model's own tokens, score@method.score=loss." if by else ""
+        try:
+            _require_alike(model, other, audit.suspect, method.max_tokens, builder, f"{method.name}{by} needs")
+        except ValueError as error:
+            raise ValueError(f"{error}{hint}") from None
+
+
+def _require_alike(
+    base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder, what: str
+) -> None:
+    from nonmember.models.encoding import require_shared_vocabulary
+
+    share = share_read_alike([model.load_tokenizer(builder) for model in (base, teacher)], corpus, max_tokens, builder)
+    require_shared_vocabulary(share, base.readable, teacher.readable, what)
+
+
+def share_read_alike(tokenizers: Sequence[Any], corpus: CorpusSpec, max_tokens: int, builder: Builder) -> float:
+    """Of the first tokenizer's tokens of the documents, those of documents that the second encodes alike."""
+    from nonmember.models.encoding import encode, read_alike, shared_ids
+
+    if tokenizers[0] is tokenizers[1]:
+        return 1.0
+    if tokenizers[0].get_vocab().keys().isdisjoint(tokenizers[1].get_vocab()):
+        return 0.0
+    texts = [document.text for document in builder.get(corpus).documents]
+    ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
+    return read_alike(ours, theirs, shared_ids(*tokenizers)[0])[1]
+
+
+def _distillations(model: ModelSpec) -> Iterator[tuple[ModelSpec, ModelSpec, CorpusSpec, int]]:
+    """Student before its training, teacher, corpus and limit of every distillation on the way to a model."""
+    if isinstance(model, Trained) and model.teacher is not None and isinstance(model.training, Distillation):
+        yield model.base, model.teacher, model.corpus, model.training.max_tokens
+    for _, parent in model.made_of():
+        yield from _distillations(parent)

@@ -1,1 +1,0 @@
-"""What an audit needs before it is run: models without their weights, memory, tokens, hours, terms, services."""

@@ -1,1 +1,0 @@
-"""Calibrated clearance: PRISM's Delta judged by models with planted members."""

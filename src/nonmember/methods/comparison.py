@@ -1,0 +1,103 @@
+"""Shared by methods that compare two sets of works by a value of each.
+
+A unit is a book, a paper, a thread, or the document by itself where it has no such cluster. Questions about one unit
+are not independent of each other, so nothing is ever tested over single questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import numpy as np
+
+from nonmember.checks import require_count
+from nonmember.methods.base import Method, ScoredDocuments, units
+from nonmember.records import FloatArray
+from nonmember.stats._arrays import numbered
+from nonmember.stats.two_groups import GroupComparison, ResampledSpread, compare_groups
+
+FEWEST_UNITS = 5  # of a group, below which nothing is tested
+
+
+def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str], FloatArray]:
+    """(labels, values): of every unit, in the order in which they come, the mean of its documents' values of the
+    measurement `name`."""
+    return mean_by(units(documents, group), documents.values[name])
+
+
+def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
+    """The different labels in the order in which they come, and the mean value of each."""
+    rows = numbered(labels)
+    return list(dict.fromkeys(labels)), np.bincount(rows, values) / np.bincount(rows)
+
+
+class TakesFew(Method):
+    """A method whose paper took the first few of the resamples."""
+
+    num_resamples: int
+    num_few: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(
+            self.num_few, 2, "num_few", at_most=self.num_resamples, hint="They are the first of num_resamples."
+        )
+
+    def compared(self, first: FloatArray, second: FloatArray, rng: np.random.Generator) -> GroupComparison:
+        """The values of two sets' units."""
+        return compare_groups(
+            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
+        )
+
+
+class Comparison(TypedDict):
+    """Of two groups of works."""
+
+    mean_suspect: float
+    mean_heldout: float
+    num_suspect_works: int
+    num_heldout_works: int
+    welch_t: float
+    welch_degrees_of_freedom: float
+    p_value_greater: float
+    best_balanced_acc: float
+    threshold: float  # on the share of right answers, of the best balanced accuracy
+    roc_auc: float
+    roc_auc_interval: Sequence[float]  # [low, high]
+    few_resamples: Mapping[str, ResampledSpread]  # measure -> over the first few resamples
+
+
+def comparison(found: GroupComparison) -> Comparison:
+    return {
+        "mean_suspect": found.mean_first,
+        "mean_heldout": found.mean_second,
+        "num_suspect_works": found.num_first,
+        "num_heldout_works": found.num_second,
+        "welch_t": found.t,
+        "welch_degrees_of_freedom": found.degrees_of_freedom,
+        "p_value_greater": found.p_value_greater,
+        "best_balanced_acc": found.best_balanced_accuracy,
+        "threshold": found.threshold,
+        "roc_auc": found.roc_auc,
+        "roc_auc_interval": [found.auc_low, found.auc_high],
+        "few_resamples": {_FEW[name]: few for name, few in found.few.items()},
+    }
+
+
+_FEW = {"best_balanced_accuracy": "best_balanced_acc", "roc_auc": "roc_auc", "mean_first": "mean_suspect"}
+
+
+def in_words(found: GroupComparison, num_few: int) -> str:
+    few = found.few["best_balanced_accuracy"]
+    welch = (
+        f"Welch t = {found.t:.2f} ({found.degrees_of_freedom:.0f} degrees of freedom), p = {found.p_value:.2e}"
+        if np.isfinite(found.p_value)
+        else "Welch t undefined"
+    )
+    return (
+        f"mean share of right answers {found.mean_first:.3f} in {found.num_first} suspect works, "
+        f"{found.mean_second:.3f} in {found.num_second} clean ones; {welch}; best balanced accuracy "
+        f"{found.best_balanced_accuracy:.3f} (of {num_few} resamples {few.mean:.3f}, sd {few.sd:.3f}), "
+        f"area under the ROC curve {found.roc_auc:.3f} [{found.auc_low:.3f}, {found.auc_high:.3f}]"
+    )

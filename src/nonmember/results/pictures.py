@@ -1,0 +1,354 @@
+"""Pictures of an audit's evidence, for its page and its W&B run alike: a function per kind (`Method.picture`).
+
+Drawn on figures of their own, without pyplot's global state.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from nonmember.records import FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.results.answers import KINDS
+from nonmember.results.evidence import Evidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+VALUE, QUIET = "#d55e00", "#767676"
+BINS = 28
+PNG_DPI = 110
+MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
+FAR = 2.0  # widths of the range of most values beyond which a value is left out of a picture
+GROUPS = {HELDOUT: "held-out"}  # as printed
+READABLE = {  # loss: its sign is a score's
+    "distilled": "distilled reference",
+    "kl": "KL divergence",
+    "loss": "log-likelihood",
+}
+CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    name: str  # of its kind, as trackers know it
+    title: str
+    caption: str
+    figure: Figure
+
+
+def drawings(evidence: Evidence) -> list[Drawing]:
+    """Those of the method's kind, plain histograms where its scores are not there; then the resampled statistic."""
+    return [
+        *(KINDS_OF_PICTURES.get(evidence.result.statistics.picture, scores)(evidence) or scores(evidence)),
+        *resampled(evidence),
+    ]
+
+
+def readable(role: str) -> str:
+    """A model's role, or a column of its scores, for people: "control that read it twice, seed 1: log-likelihood"."""
+    return ": ".join(_readable(part) for part in role.split("/"))
+
+
+def _readable(part: str) -> str:
+    if part in READABLE:
+        return READABLE[part]
+    if (found := CONTROL.fullmatch(part)) is None:
+        return part.replace("_", " ")
+    times, share, related, seed = found.groups()
+    what = f"{share}% of it" if share else "it"
+    read = f"control that read {what} {_times(times)}" if int(times) else "control that did not read it"
+    return f"{read}{f', related text {_times(related)}' if related else ''}, seed {seed}"
+
+
+def _times(number: str) -> str:
+    return {"1": "once", "2": "twice"}.get(number, f"{number} times")
+
+
+def _axes(title: str, x_label: str, y_label: str, height: float = 3.6) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.8, height), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, fontsize=9, parse_math=False)
+    axes.set_xlabel(x_label, parse_math=False)
+    axes.set_ylabel(y_label, parse_math=False)
+    return figure, axes
+
+
+def _points(axes: Axes, x: FloatArray, y: FloatArray, colour: str = COLOURS[0], label: str = "") -> None:
+    many = len(x) > 1000
+    axes.plot(x, y, ".", color=colour, markersize=2 if many else 4, rasterized=many, label=label or None)
+
+
+def _diagonal(axes: Axes) -> None:
+    axes.axline((0, 0), slope=1, color=QUIET, linewidth=0.8, linestyle="--", zorder=0)
+
+
+def _both_finite(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    kept = np.isfinite(first) & np.isfinite(second)
+    return first[kept], second[kept]
+
+
+def ranks(evidence: Evidence) -> list[Drawing]:
+    """Rank of each suspect document under the target against its rank under reference and distilled reference."""
+    suspect, details = np.array(evidence.groups) == SUSPECT, evidence.result.statistics.details
+    found = []
+    for other, name in (("reference", "reference"), ("distilled", "distilled reference")):
+        if not {"target", other} <= evidence.columns.keys():
+            continue
+        x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
+        rho = details.get(f"rho_{other}_target")
+        title = f"Target and {name}" + (f", rho {rho:.3f}" if isinstance(rho, float) else "")
+        figure, axes = _axes(title, f"rank under the {name}", "rank under the target")
+        _diagonal(axes)
+        _points(axes, scipy.stats.rankdata(x), scipy.stats.rankdata(y))
+        caption = "Each dot is a document; on the line both models rank it alike."
+        found.append(Drawing(f"ranks/{other}", title, caption, figure))
+    return found
+
+
+def pairs(evidence: Evidence) -> list[Drawing]:
+    """The first two values of each document against each other, and their differences."""
+    names = list(evidence.columns)[:2]
+    if len(names) < 2:
+        return []
+    first, second = _both_finite(*(evidence.columns[name] for name in names))
+    title = f"{names[0]} and {names[1]}"
+    figure, axes = _axes(title, names[0], names[1])
+    _diagonal(axes)
+    _points(axes, first, second)
+    dots = Drawing("pairs", title, "Each dot is a document; on the line both values are equal.", figure)
+    return [dots, *histogram(f"Differences, {names[0]} less {names[1]}", {"documents": first - second}, zero=True)]
+
+
+# Groups of documents --------------------------------------------------------------------------------------------------
+
+
+def scores(evidence: Evidence) -> list[Drawing]:
+    """Histograms of the first scores, by group of documents."""
+    return _histograms(evidence, list(evidence.columns)[:MAX_PLOTS])
+
+
+def groups(evidence: Evidence) -> list[Drawing]:
+    """Histograms by group, of the scores with the largest weights where the method weighs them."""
+    weights: Any = evidence.result.statistics.details.get("weights")
+    names = list(evidence.columns)
+    if isinstance(weights, Mapping):
+        names.sort(key=lambda name: -abs(weights.get(name) or 0.0))
+    return _histograms(evidence, names[:MAX_PLOTS])
+
+
+def gains(evidence: Evidence) -> list[Drawing]:
+    """What each document gains from the reference to the target, by group, and the scores under both."""
+    target, reference = (evidence.by_group(name) for name in ("target", "reference"))
+    gain = {group: target[group] - reference[group] for group in target}
+    return [*histogram("Target less reference", gain, zero=True), *scores(evidence)]
+
+
+def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
+    return [item for name in names for item in histogram(readable(name), evidence.by_group(name))]
+
+
+def changes(evidence: Evidence) -> list[Drawing]:
+    """By how much tuning changed the first score of each document, and that score before it."""
+    for name in evidence.columns:
+        role, _, score = name.partition("/")
+        others = [f"{other}/{score}" for other in ("tuned", "fsd") if f"{other}/{score}" in evidence.columns]
+        if role == "target" and others:
+            before, after = (evidence.by_group(column) for column in (name, others[0]))
+            common = [group for group in before if len(before[group]) == len(after.get(group, ()))]
+            change = {group: before[group] - after[group] for group in common}
+            return [
+                *histogram(f"{readable(score)}: before tuning less after", change, zero=True),
+                *histogram(f"{readable(score)} under the target", before),
+            ]
+    return []
+
+
+def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = False) -> list[Drawing]:
+    """Of each group the share of its documents in each bin; nothing where there is no value at all."""
+    by_group = {GROUPS.get(name, name): values for name, values in by_group.items() if len(values)}
+    if not by_group:
+        return []
+    ends = [*map(most_of, by_group.values()), *([(0.0, 0.0)] if zero else [])]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    room = 0.04 * (high - low)
+    edges = np.linspace(low - room, high + room, BINS + 1)
+    figure, axes = _axes(title, title, "share of documents")
+    for colour, (name, values) in zip(COLOURS * 9, by_group.items(), strict=False):
+        share = np.histogram(values, edges)[0] / len(values)
+        axes.stairs(share, edges, fill=True, alpha=0.5, color=colour, label=name)
+    if zero:
+        axes.axvline(0.0, color=QUIET, linewidth=0.8, linestyle="--")
+    if len(by_group) > 1:
+        axes.legend(fontsize=8, frameon=False)
+    means = ", ".join(f"mean {values.mean():.3f} in {name}" for name, values in by_group.items())
+    caption = f"{means[:1].upper()}{means[1:]}.{_beyond((edges[0], edges[-1]), *by_group.values())}"
+    return [Drawing("histogram", title, caption, figure)]
+
+
+def most_of(values: FloatArray) -> tuple[float, float]:
+    """The range of the finite values; where a few lie far from all others, of all but the outermost hundredth on either
+    side, since they would leave no room for the rest."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = np.quantile(finite, [0.01, 0.99])
+    room = FAR * (high - low)
+    is_far = high > low and (finite.min() < low - room or finite.max() > high + room)
+    return (float(low), float(high)) if is_far else (float(finite.min()), float(finite.max()))
+
+
+def _beyond(limits: tuple[float, float], *values: FloatArray) -> str:
+    """How many lie far outside; empty where none does."""
+    number = sum(int(((some < limits[0]) | (some > limits[1])).sum()) for some in values)
+    return f" {number:,} lie far outside the axis." if number else ""
+
+
+# Shards, answers, AUCs ------------------------------------------------------------------------------------------------
+
+
+def shards(evidence: Evidence) -> list[Drawing]:
+    """Of each shard, how much more likely it is in its own order than in random ones."""
+    found = []
+    for prefix, name in (("", "the target"), ("control/", "the reference, which has not read it")):
+        if not {f"{prefix}canonical", f"{prefix}mean_shuffled"} <= evidence.columns.keys():
+            continue
+        differences = evidence.columns[f"{prefix}canonical"] - evidence.columns[f"{prefix}mean_shuffled"]
+        differences = differences[np.isfinite(differences)]
+        above = int((differences > 0).sum())
+        title = f"Shards under {name}"
+        figure, axes = _axes(title, "shard", "own order less random ones, nats")
+        axes.bar(range(1, len(differences) + 1), differences, color=[COLOURS[int(value <= 0)] for value in differences])
+        axes.axhline(0.0, color=QUIET, linewidth=0.8)
+        caption = f"{above} of {len(differences)} shards are more likely in their own order."
+        found.append(Drawing(f"shards/{prefix}", title, caption, figure))
+    return found
+
+
+def answers(evidence: Evidence) -> list[Drawing]:
+    """What kinds of answers were given about each group, and the share of right ones of each document."""
+    first = list(evidence.columns)[:1]
+    per_document = [
+        item for name in first for item in histogram("right answers of a document", evidence.by_group(name))
+    ]
+    if not evidence.answers:
+        return per_document
+    names = [GROUPS.get(name, name) for name in evidence.answers]
+    figure, axes = _lying("Answers", "share of the answers", names)
+    starts = np.zeros(len(names))
+    totals = np.array([sum(counts.values()) for counts in evidence.answers.values()])
+    present = [kind for kind in KINDS if any(counts.get(kind) for counts in evidence.answers.values())]
+    for colour, kind in zip(COLOURS, present, strict=False):
+        shares = np.array([counts.get(kind, 0) for counts in evidence.answers.values()]) / totals
+        axes.barh(range(len(names)), shares, left=starts, color=colour, label=kind)
+        starts = starts + shares
+    axes.legend(fontsize=8, frameon=False)
+    listed = "; ".join(
+        f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
+        for name, counts in zip(names, evidence.answers.values(), strict=True)
+    )
+    return [Drawing("answers", "Answers", f"{listed}.", figure), *per_document]
+
+
+def aucs(evidence: Evidence) -> list[Drawing]:
+    """How well each kind of features tells the groups apart; one half is chance."""
+    found: Any = evidence.result.statistics.details.get("auc")
+    intervals: Any = evidence.result.statistics.details.get("intervals")
+    if not isinstance(found, Mapping) or not found:
+        return []
+    ends = {name: (intervals or {}).get(name) or [value, value] for name, value in found.items()}
+    title = "How well text alone tells the sets apart"
+    figure, axes = _lying(title, "AUC (one half is chance)", list(found))
+    axes.axvline(0.5, color=QUIET, linewidth=0.8, linestyle="--")
+    axes.hlines(range(len(found)), *zip(*ends.values(), strict=True), color=COLOURS[0])
+    axes.plot(list(found.values()), range(len(found)), "o", color=COLOURS[0])
+    listed = "; ".join(
+        f"{name} {value:.3f} [{ends[name][0]:.3f}, {ends[name][1]:.3f}]" for name, value in found.items()
+    )
+    return [Drawing("aucs", title, f"{listed}.", figure)]
+
+
+def _lying(title: str, x_label: str, names: Sequence[str]) -> tuple[Figure, Axes]:
+    figure, axes = _axes(title, x_label, "", 1.2 + 0.45 * len(names))
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    return figure, axes
+
+
+# Readings, and the statistic ------------------------------------------------------------------------------------------
+
+
+def dose(evidence: Evidence) -> list[Drawing]:
+    """What the meter says of each control when it is made of the others, by what that has read; and of the target."""
+    statistics = evidence.result.statistics
+    details: Any = statistics.details
+    known = [item for item in details.get("controls") or [] if item.get("reading") is not None]
+    if not known or statistics.value is None:
+        return []
+    high = float(details["heaviest_dose"]) if statistics.ci_high is None else statistics.ci_high
+    title = f"The target: {details['readings']}"
+    figure, axes = _axes(title, "readings that were planted", "readings that the meter shows")
+    label = f"{1 - evidence.result.question.alpha:.0%} interval"
+    axes.axhspan(statistics.ci_low or 0.0, high, color=QUIET, alpha=0.25, linewidth=0, label=label)
+    _diagonal(axes)
+    for colour, related, label in (
+        (COLOURS[0], False, "controls"),
+        (COLOURS[2], True, "controls that read related text too"),
+    ):
+        chosen = [item for item in known if bool(item["related"]) is related]
+        xs, ys = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
+        _points(axes, xs, ys, colour, label)
+    axes.axhline(statistics.value, color=VALUE, label="the target")
+    axes.legend(fontsize=8, frameon=False)
+    caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
+    return [Drawing("readings", title, caption, figure)]
+
+
+def resampled(evidence: Evidence) -> list[Drawing]:
+    """The distribution of the resampled statistic with zero and its interval."""
+    values, statistics = evidence.distribution, evidence.result.statistics
+    if not len(values):
+        return []
+    sign = "+" if statistics.is_signed else ""
+    title = f"{len(values):,} resamples of {statistics.name}"
+    figure, axes = _axes(title, statistics.name, "resamples")
+    limits = most_of(values)
+    axes.hist(values, bins=2 * BINS, range=limits, color=COLOURS[0], alpha=0.55)
+    axes.axvline(0.0, color=QUIET, linewidth=0.8, linestyle="--", label="zero")
+    if statistics.ci_low is not None and statistics.ci_high is not None:
+        label = f"{1 - evidence.result.question.alpha:.0%} interval"
+        axes.axvspan(statistics.ci_low, statistics.ci_high, color=QUIET, alpha=0.25, linewidth=0, label=label)
+    if statistics.value is not None:
+        axes.axvline(statistics.value, color=VALUE, label=f"{statistics.name} {statistics.value:{sign}.3f}")
+    axes.legend(fontsize=8, frameon=False)
+    below = float((values <= 0.0).mean())
+    caption = f"{below:.1%} of them are at most zero (broken line).{_beyond(limits, values)}"
+    return [Drawing("distribution", title, caption, figure)]
+
+
+KINDS_OF_PICTURES: Mapping[str, Callable[[Evidence], list[Drawing]]] = {
+    item.__name__: item for item in (ranks, pairs, groups, gains, shards, answers, changes, aucs, dose, scores)
+}
+
+
+def of_run(evidence: Evidence) -> Iterable[Drawing]:
+    """Those that a W&B run shows: ranks, readings and the resampled statistic."""
+    return (item for item in drawings(evidence) if item.name.partition("/")[0] in ("ranks", "readings", "distribution"))
+
+
+def png_of(figure: Figure) -> bytes:
+    """On white, at a resolution for screens."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    return png.getvalue()
