@@ -70,9 +70,9 @@ def test_an_audit_over_an_endpoint(nonmember, lab, pacost, tmp_path):
 
 @pytest.mark.slow
 def test_a_budget_that_is_spent_and_the_way_on(nonmember, lab, pacost, tmp_path):
-    said = nonmember(*pacost, "asking.max_requests=50", "asking.concurrency=8")
+    said = nonmember(*pacost, "asking.max_questions=50", "asking.concurrency=8")
     error = in_one_sentence(said)
-    assert "The budget of 50 requests (asking.max_requests) is spent" in error
+    assert "The budget asking.max_questions=50 is spent" in error
     assert f"{answers_kept(tmp_path)} answers are kept, and the same command goes on from there" in error
     assert lab.ledger()["received"] == 50
     assert nonmember(*pacost).status == 0

@@ -278,7 +278,7 @@ REFUSED = {
         ("timeout", None, "asking.timeout must be a number above 0; got null."),
         ("timeout", INFINITY, "asking.timeout must be a number above 0; got inf."),
         ("max_retries", -1, "asking.max_retries must be a whole number of at least 0; got -1."),
-        ("max_requests", 0, "asking.max_requests must be a whole number of at least 1 or null; got 0."),
+        ("max_questions", 0, "asking.max_questions must be a whole number of at least 1 or null; got 0."),
         ("max_tokens", True, "asking.max_tokens must be a whole number of at least 1 or null; got true."),
         ("max_cost", "much", "asking.max_cost must be a number of at least 0 or null; got 'much'."),
     ],

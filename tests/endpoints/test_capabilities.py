@@ -24,7 +24,7 @@ from nonmember.endpoints.reading import (
     read_prompt_scores,
 )
 
-LIMITS = limits(4, max_requests=100)
+LIMITS = limits(4, max_questions=100)
 QUESTION = Request("d", "q", "What is it?", 4, 0.0, 0, instruction="Be brief.")
 
 
@@ -148,8 +148,8 @@ def test_a_server_without_a_turn_for_the_system(lab, client):
 
 def test_probes_are_paid_from_the_budget(lab, client):
     item = client()
-    item.session.spent.requests = 100
-    with pytest.raises(EndpointError, match="budget of 100 requests"):
+    item.session.spent.questions = 100
+    with pytest.raises(EndpointError, match="max_questions=100 is spent"):
         require(item, Access.TEXT, "decop")
     assert lab.ledger()["received"] == 0
 

@@ -24,7 +24,7 @@ from real_servers import TRANSFORMERS, llama_server, transformers_serve
 
 pytestmark = pytest.mark.slow
 
-LIMITS = limits(1, timeout=300, max_retries=1, max_requests=100)
+LIMITS = limits(1, timeout=300, max_retries=1, max_questions=100)
 # In the forms of the methods: one word, one letter, a list, a continuation.
 QUESTIONS = [
     Request("a", "q", "Which city is the capital of France?", 8, 0.0, 0, instruction="Answer in one word."),

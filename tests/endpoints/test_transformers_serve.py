@@ -18,7 +18,7 @@ from nonmember.endpoints.questions import require
 from nonmember.endpoints.reading import EndpointError
 from real_servers import TRANSFORMERS, transformers_serve
 
-LIMITS = limits(timeout=60, max_retries=1, max_requests=50)
+LIMITS = limits(timeout=60, max_retries=1, max_questions=50)
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 
 pytestmark = [

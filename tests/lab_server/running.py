@@ -94,6 +94,6 @@ def running_model(folder: Path) -> Iterator[RunningLab]:
 
 def limits(concurrency: int = 2, timeout: float = 10, max_retries: int = 2, **allowed: float) -> Limits:
     """Of an endpoint: no rates, budgets or prices but those that are given."""
-    names = ("max_requests", "max_tokens", "max_cost")
+    names = ("max_questions", "max_tokens", "max_cost")
     nothing = dict.fromkeys((*names, "input_price", "output_price"))
     return Limits(concurrency=concurrency, timeout=timeout, max_retries=max_retries, **nothing | allowed)

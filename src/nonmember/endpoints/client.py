@@ -50,9 +50,10 @@ class Limits(Checked):
     concurrency: Annotated[int, Count(1, 10_000)]  # requests under way at once
     timeout: Annotated[float, Number("(0, inf)")]  # seconds for one answer
     max_retries: Annotated[int, Count(0, 1_000)]  # of one request, after 429, 5xx, a timeout or a cut connection
-    # max_requests, max_tokens, max_cost: the budget of one process, null for none; it stops before one is passed.
+    # max_questions, max_tokens, max_cost: the budget of one process, null for none; it stops before one is passed.
+    # A question that is sent again after a failure counts once.
     # Tokens are those sent and received together; what may still come of requests under way is counted in.
-    max_requests: Annotated[int | None, Count(1, 2**63 - 1)]
+    max_questions: Annotated[int | None, Count(1, 2**63 - 1)]
     max_tokens: Annotated[int | None, Count(1, 2**63 - 1)]
     max_cost: Annotated[float | None, Number("[0, inf)")]
     # of a million tokens, in the currency that max_cost is meant in; null: unknown, and then so is the cost
@@ -79,18 +80,15 @@ class Limits(Checked):
         return (prompt_tokens * self.input_price + completion_tokens * self.output_price) / 1e6
 
 
-class BudgetSpent(EndpointError):
-    """The next request could pass the budget."""
-
-
 @dataclass
 class Spent:
-    requests: int = 0  # sent; those that the client repeats count once
+    questions: int = 0  # each once, however often it was sent
     tokens: int = 0  # sent and received
     cost: float = 0.0  # 0 where prices are unknown
+    retries: int = 0  # requests beyond the first of a question
 
     def add(self, other: Spent, times: int = 1) -> None:
-        self.requests += times * other.requests
+        self.questions += times * other.questions
         self.tokens += times * other.tokens
         self.cost += times * other.cost
 
@@ -104,11 +102,11 @@ class Budget:
         self._changed = asyncio.Condition()
 
     async def reserve(self, most: Spent) -> None:
-        """Wait until so much fits; raises BudgetSpent where it never will."""
+        """Wait until so much fits; raises EndpointError where it never will."""
         async with self._changed:
             while (passed := self._passed_with(most)) is not None:
-                if not self._under_way.requests:
-                    raise BudgetSpent(passed)
+                if not self._under_way.questions:
+                    raise EndpointError(passed)
                 await self._changed.wait()  # those under way may have cost less than they could
             self._under_way.add(most)
 
@@ -119,11 +117,13 @@ class Budget:
             self._changed.notify_all()
 
     def _passed_with(self, most: Spent) -> str | None:
-        for name in ("requests", "tokens", "cost"):
+        for name in ("questions", "tokens", "cost"):
             limit, spent = getattr(self._limits, f"max_{name}"), getattr(self._spent, name)
             if limit is not None and spent + getattr(self._under_way, name) + getattr(most, name) > limit + 1e-9:
-                what = f"The budget of {limit:,} {name} (asking.max_{name})"
-                return f"{what} is spent, or could be passed by the next request: {spent:,.6g} are spent."
+                return (
+                    f"The budget asking.max_{name}={limit} is spent, or could be passed by the next question: "
+                    f"{spent:,.6g} are spent."
+                )
         return None
 
 
@@ -249,6 +249,7 @@ class EndpointClient:
                 f"{self.name} can only be asked within limits, and none were given (Builder(..., asking=Limits(...)))."
             )
         spent, stage = self.session.spent, Stage(description, len(missing), "questions")
+        retries_before = spent.retries
 
         def receive(sent: Sent, response: Mapping[str, Any] | Refused) -> bool:
             """Whether it is an answer, which is then kept."""
@@ -262,7 +263,10 @@ class EndpointClient:
             except Unusable as reason:
                 refused = response if isinstance(response, Refused) else Refused(str(reason))
                 values[sent.key] = self.session.refused[sent.key] = refused
-            stage.advance(note=f"{spent.requests:,} requests, {spent.tokens:,} tokens, cost {spent.cost:.4g}")
+            stage.advance(
+                note=f"{spent.questions:,} questions, {spent.retries:,} retries, {spent.tokens:,} tokens, "
+                f"cost {spent.cost:.4g}"
+            )
             return not isinstance(values[sent.key], Refused)
 
         with stage:
@@ -273,7 +277,10 @@ class EndpointClient:
                 kept = (
                     f"{len(table):,} answers are kept, and the same command goes on from there." if len(table) else ""
                 )
-                raise type(error)(f"{self.name}: {error} {kept}".strip()) from None
+                raise EndpointError(f"{self.name}: {error} {kept}".strip()) from None
+            finally:
+                if retries := spent.retries - retries_before:
+                    log.info("%s: requests were sent again %s times (retries).", self.name, f"{retries:,}")
         refused = [item.reason for item in values.values() if isinstance(item, Refused)]
         if refused and not probing:
             of_all = f"{len(refused)} of {len(values)}"
@@ -287,7 +294,7 @@ class Sending:
         self, service: Service, limits: Limits, spent: Spent, receive: Callable[..., bool], *, probing: bool
     ) -> None:
         self._service, self._limits, self._receive, self._probing = service, limits, receive, probing
-        self._budget = Budget(limits, spent)
+        self._spent, self._budget = spent, Budget(limits, spent)
         self._ended_by: Exception | None = None
         self._num_answered = self._num_unusable = 0  # the latter since the last that could be used
 
@@ -313,8 +320,13 @@ class Sending:
             timeout=limits.timeout,
             default_query=with_secrets(service.extra_query),
             # The documents' text is not sent on to another host.
-            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+            http_client=openai.DefaultAsyncHttpxClient(
+                follow_redirects=False, event_hooks={"request": [self._count_retry]}
+            ),
         )
+
+    async def _count_retry(self, request: Any) -> None:
+        self._spent.retries += request.headers.get("x-stainless-retry-count", "0") != "0"
 
     async def _work(self, client: openai.AsyncOpenAI, waiting: Iterator[Sent]) -> None:
         for sent in waiting:
@@ -358,7 +370,10 @@ class Sending:
             spent = Spent(1)
             return self._refused(error, self._num_answered > before)
         except openai.APIConnectionError as error:
-            raise EndpointError(f"no answer from that address ({error.__cause__ or error}). Correct `url`.") from None
+            reason = f"no answer from that address ({error.__cause__ or error})"
+            if self._num_answered > before:  # others were answered meanwhile
+                return Refused(reason)
+            raise EndpointError(f"{reason}. Correct `url`.") from None
         except UnicodeEncodeError:
             return Refused("its text is not valid Unicode")
         except (ValueError, AttributeError) as error:  # what is no JSON, or has no answer

@@ -12,6 +12,7 @@ from nonmember.records.tokens import LOG_PROB_FLOOR
 
 LARGEST_SUM, LARGEST_SUM_OF_ANY = 1.001, 1.05  # of probabilities, after rounding; of a probe's, and of any answer's
 DECLINED, BROKEN_OFF = ("content_filter", "refusal", "safety"), ("error", "abort")  # reasons why an answer ends
+MOST_TOKENS = 10_000_000  # of one answer
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 ONLY_THOUGHTS = "it holds thoughts and no answer"
 STILL_THINKING = "it was cut while it still thought: give it room (request_settings.min_output_tokens)"
@@ -89,10 +90,14 @@ def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
 
 
 def usage(response: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens sent and received, as the server counts them; 0 and 0 where it does not. Thoughts, which some services
-    count in the total alone, were received too."""
+    """Tokens sent and received, as the server counts them; 0 and 0 where it does not, or where its numbers cannot be
+    (a negative one would give the budget back). Thoughts, which some services count in the total alone, were received
+    too."""
     counted = response.get("usage") or {}
-    prompt, completion, total = (counted.get(f"{name}_tokens") or 0 for name in ("prompt", "completion", "total"))
+    numbers = [counted.get(f"{name}_tokens") or 0 for name in ("prompt", "completion", "total")]
+    if not all(type(number) is int and 0 <= number <= MOST_TOKENS for number in numbers):
+        return 0, 0
+    prompt, completion, total = numbers
     return prompt, max(completion, total - prompt if prompt else 0)
 
 

@@ -88,7 +88,7 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
         files.begin(question)
         repeated = repeated_ids(stream, parts.duplicate_ids)
         plan = parts_of(stream, parts.mib)
-        made = [files.complete(part.name) for part in plan]
+        made: list[Mapping[str, Any] | None] = [files.complete(part.name) for part in plan]
         at = sum(part.num_documents for part, manifest in zip(plan, made, strict=True) if manifest is not None)
         with Stage(f"scoring {scoring.corpus.readable}", len(stream), "documents", at=at, covers=True) as stage:
             scorer = PartScorer(scoring, stream, repeated, limit, question, files, builder)
@@ -186,16 +186,14 @@ class PartScorer:
         write_json(self.files.manifest(part.name), manifest)
         return manifest
 
-    def __reduce__(self) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
         """Models in memory stay here."""
-        own = (self.scoring, self.stream, self.repeated, self.limit, self.question, self.files)
-        return _in_another_process, (*own, self.builder.store.root, self.builder.compute)
+        return {**vars(self), "builder": (self.builder.store.root, self.builder.compute)}
 
-
-def _in_another_process(*own: Any) -> PartScorer:
-    *about, root, compute = own
-    quieten()
-    return PartScorer(*about, Builder(Store(root), compute, NoTracker()))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        quieten()
+        root, compute = state["builder"]
+        vars(self).update(state, builder=Builder(Store(root), compute, NoTracker()))
 
 
 @dataclass
