@@ -94,6 +94,18 @@ WRONG = [
     ({}, more(model__norm__weight=(17,)), f"({NORM}: [17], not [16])"),
     ({}, more(model__layers__0__self_attn__q_proj__bias=(16,)), f"holds 1 tensor ({Q}.bias), {NOT_READ}"),
     ({}, more(model__layers__0__mlp__up_proj__weight_scale=(1,)), NOT_READ),
+    ({"tie_word_embeddings": True}, None, "holds 1 tensor (lm_head.weight) of its own"),
+    ({}, more(lm_head__bias=(280,)), f"holds 1 tensor (lm_head.bias), {NOT_READ}"),
+    ({}, more(score__weight=(2, 16)), f"holds 1 tensor (score.weight), {NOT_READ}"),
+    ({}, cast("mlp", torch.int8), "holds 6 tensors (model.layers.0.mlp.down_proj.weight, "),
+    ({"quantization_config": {"quant_method": "unknown"}}, cast("mlp", torch.int8), "of the type I8"),
+    ({}, cast(NORM, torch.bool), f"holds 1 tensor ({NORM}) of the type BOOL"),
+    (
+        {"quantization_config": {"quant_method": "fp8"}},
+        cast("mlp", torch.float8_e4m3fn),
+        "holds 6 tensors (model.layers.0.mlp.down_proj.weight, model.layers.0.mlp.gate_proj.weight, "
+        "model.layers.0.mlp.up_proj.weight, ...) of the type F8_E4M3",
+    ),
 ]
 
 

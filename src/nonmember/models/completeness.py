@@ -18,10 +18,18 @@ AS_GPT2 = {"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling
 OF_DIGITS = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}
 KIND_AND_WAY = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
 LAYER = re.compile(r"^(?:.*\.)?layers\.\d+\.")
+# Tensors that files hold and models rightly do not read, besides those that transformers lists for a class of models:
+# what is computed anew, what reads pictures or sound, heads for other ends.
+HARMLESS = re.compile(
+    r"rotary_(pos_)?emb\.|(^|\.)(attn|attention)(\.attention)?\.(bias|masked_bias|causal_mask)$|(^|\.)position_ids$"
+    r"|(^|\.)(vision|visual|audio|speech|embed_vision|embed_audio|multi_modal_projector|mm_projector)(_\w+)?\."
+    r"|^(v_head|value_head|medusa_heads?)\.|(^|\.)mtp(_\w+)?\.|(^|\.)pooler\."
+)
+SCALES = ("_scale", "_scale_inv")
 
 
 def require_complete(path: str, loading: Mapping[str, Any], model: Any) -> None:
-    """Raise ValueError where weights are missing or of another shape; warn of tensors that are not read.
+    """Raise ValueError where weights are missing, of another shape, or not read.
 
     loading: what transformers says of it.
     """
@@ -36,18 +44,47 @@ def require_complete(path: str, loading: Mapping[str, Any], model: Any) -> None:
             f"{path} holds {named([item[0] for item in mismatched])} in another shape than its configuration asks for "
             f"({name}: {list(in_file)}, not {list(in_model)}). Take both from one save_pretrained."
         )
-    if unread := sorted(loading["unexpected_keys"]):
-        known = re.compile(r"vision|rotary|(^|\.)(attn|attention)\.(masked_)?bias$|mtp")
-        in_layers = [item for item in unread if LAYER.search(item) and not known.search(item)]
-        # A layer with `eh_proj` predicts further tokens (DeepSeek and its kin).
-        of_further_tokens = tuple(LAYER.findall(item)[0] for item in in_layers if ".eh_proj." in item)
-        if layers := [item for item in in_layers if not item.startswith(of_further_tokens)]:
-            raise ValueError(f"{path} holds {named(layers)}, which are not read: scores would be another model's.")
-        log.warning(
-            "%s holds %s, which a %s does not read. If they are layers of the model, scores are another model's.",
-            path,
-            named(unread),
-            type(model).__name__,
+    unread = [name for name in sorted(loading["unexpected_keys"]) if not HARMLESS.search(name)]
+    # A layer with `eh_proj` predicts further tokens (DeepSeek and its kin).
+    of_further_tokens = tuple(LAYER.findall(name)[0] for name in unread if LAYER.search(name) and ".eh_proj." in name)
+    if unread := [name for name in unread if not name.startswith(of_further_tokens)]:
+        raise ValueError(
+            f"{path} holds {named(unread)}, which are not read: scores would be another model's. Take both from one "
+            "save_pretrained, or such tensors out of the file where they are surely not part of the model."
+        )
+    # transformers unties what a configuration ties where the file holds two different tensors; older versions did not,
+    # and nothing says which of the two the model was.
+    if untied := sorted(
+        set(model.get_expanded_tied_weights_keys(all_submodels=True)) - set(model.all_tied_weights_keys)
+    ):
+        raise ValueError(
+            f"{path} holds {named(untied)} of its own, which its configuration says is the embedding "
+            "(tie_word_embeddings). Set that to false in config.json if the model has one, else take the tensor out."
+        )
+
+
+def require_meaning(path: str, folder: Path, model: Any) -> None:
+    """Raise ValueError where nothing says which numbers the integers of a folder's safetensors stand for, or its eight
+    bits. transformers reads them as they are, also where it does not know the quantization that a configuration names.
+    """
+    from safetensors import safe_open
+
+    types: dict[str, str] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, "pt") as tensors:
+            types |= {name: tensors.get_slice(name).get_dtype() for name in tensors.keys()}  # noqa: SIM118
+    own = {form for name, _ in model.named_parameters() for form in (name, name.partition(".")[2])}
+    is_quantized = getattr(model, "hf_quantizer", None) is not None
+    if wrong := [
+        name
+        for name in sorted(own & types.keys())
+        if (types[name].startswith("F8") and not any(f"{name}{scale}" in types for scale in SCALES))
+        or not (types[name].startswith(("F", "BF")) or is_quantized)
+    ]:
+        raise ValueError(
+            f"{path} holds {named(wrong)} of the type {types[wrong[0]]}, and nothing beside says what these numbers "
+            "mean (a known quantization_config in config.json, scales in the file). Take the model without "
+            "quantisation, or all files of its save."
         )
 
 

@@ -77,10 +77,10 @@ def _adapted(base: Pretrained | None) -> dict[str, Any]:
 
 def _reading_version(spec: Pretrained) -> dict[str, Any]:
     names = ("tokenizer.json", "tokenizer_config.json")
-    return reading_version(*(json_of(_file_of(spec.path, name, spec.revision)) for name in names))
+    return reading_version(*(json_of(file_of(spec.path, name, spec.revision)) for name in names))
 
 
-def _file_of(path: str, name: str, revision: str | None) -> Path | None:
+def file_of(path: str, name: str, revision: str | None) -> Path | None:
     if Path(path).is_dir():
         file = Path(path) / name
         return file if file.is_file() else None
@@ -144,7 +144,7 @@ def _warn_if_read_otherwise(tokenizer: Any, path: str, revision: str | None) -> 
     alone: it forces that of Qwen on whatever tokenizer was trained for a model of that architecture."""
     from tokenizers import Tokenizer
 
-    kind, file = type(tokenizer).__name__, _file_of(path, "tokenizer.json", revision)
+    kind, file = type(tokenizer).__name__, file_of(path, "tokenizer.json", revision)
     if file is None or not tokenizer.is_fast or kind in AS_THE_FILE:
         return
     try:

@@ -8,7 +8,7 @@ import importlib.util
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,9 @@ from transformers.integrations import hub_kernels
 from transformers.utils import is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
-from nonmember.models.completeness import require_all_read, require_complete, warn_if_split_otherwise
-from nonmember.models.folders import EXPECTED, check_folder
-from nonmember.models.hub import base_of, first_line, load_tokenizer, location
+from nonmember.models.completeness import require_all_read, require_complete, require_meaning, warn_if_split_otherwise
+from nonmember.models.folders import CONFIG, EXPECTED, check_folder
+from nonmember.models.hub import base_of, file_of, first_line, load_tokenizer, location
 from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
@@ -69,14 +69,14 @@ def own_implementation(config: Any) -> Any:
     return config
 
 
-def require_flash_attention(config: Any, auto: Any) -> None:
+def require_flash_attention(config: Any) -> None:
     """Raise ValueError where flash attention 2 is not here, or where transformers would take other code for it."""
     if not is_flash_attn_2_available():
         raise ValueError(
             "attention=flash_attention_2 needs a GPU and the package flash-attn, which are not both available here. "
             "Use attention=auto, which needs neither and computes the same up to rounding."
         )
-    model_class = auto._model_mapping.get(type(config), None)
+    model_class = AutoModelForCausalLM._model_mapping.get(type(config), None)
     compatible = getattr(model_class, "_compatible_flash_implementations", None)
     if compatible and "flash_attention_2" not in compatible:
         raise ValueError(f"attention=flash_attention_2 does not fit a {model_class.__name__}. Use attention=auto.")
@@ -138,12 +138,10 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     if base is not None:
         check_folder(base.path)
     whole = base or spec
-    _config_of("causal language model", whole.path, location(whole))  # of which loading a tokenizer fails too
+    _config_of(whole)  # of which loading a tokenizer fails too
     tokenizer = load_tokenizer(spec)
     with Stage(f"loading {spec.path}"):
-        model = transformers_model(
-            AutoModelForCausalLM, "causal language model", whole.path, location(whole), spec.attention, **options
-        )
+        model = _whole(whole, **options)
         if base is not None:
             from nonmember.models.adapted import put_on  # imports peft
 
@@ -157,31 +155,18 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     return LoadedModel(model.eval(), tokenizer)
 
 
-def transformers_model(
-    auto: Any, kind: str, path: str, where: Mapping[str, Any], attention: str = "auto", **options: Any
-) -> Any:
-    """A model of transformers with all its weights and no others, by our own implementation of attention.
-
-    Args:
-        auto: Class of transformers that loads it.
-        kind: What it is called in messages.
-        path: Folder or name on the hub.
-        where: Revision, and whether remote code is trusted.
-        attention: Of `kinds.pretrained.ATTENTIONS`.
-        options: Further arguments of `from_pretrained`.
-
-    Raises:
-        ValueError: It cannot be loaded, or its files are not those of its configuration.
-    """
-    where = {"trust_remote_code": False, **where}  # without, transformers asks on a terminal
-    config = _config_of(kind, path, where)
-    if attention == "flash_attention_2":
-        require_flash_attention(config, auto)
+def _whole(spec: Pretrained, **options: Any) -> Any:
+    """A model of transformers with all its weights and no others, by our own implementation of attention. Raises
+    ValueError where it cannot be loaded, or its files are not those of its configuration."""
+    where = {"trust_remote_code": False, **location(spec)}  # without, transformers asks on a terminal
+    config = _config_of(spec)
+    if spec.attention == "flash_attention_2":
+        require_flash_attention(config)
     try:
-        model, report = auto.from_pretrained(
-            path,
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            spec.path,
             config=config,
-            attn_implementation=None if attention == "auto" else attention,
+            attn_implementation=None if spec.attention == "auto" else spec.attention,
             use_safetensors=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
@@ -189,25 +174,29 @@ def transformers_model(
             **options,
         )
     except Exception as error:  # likewise
-        if attention != "auto" and "attention" in str(error):
+        if spec.attention != "auto" and "attention" in str(error):
             raise ValueError(
-                f"{path} has no attention={attention}: {first_line(error)} Use attention=auto, which takes what is "
-                "there."
+                f"{spec.path} has no attention={spec.attention}: {first_line(error)} Use attention=auto, which takes "
+                "what is there."
             ) from error
-        raise _unloadable(kind, path, error) from error
-    require_complete(path, report, model)
+        raise _unloadable(spec, error) from error
+    model, report = loaded
+    require_complete(spec.path, report, model)
+    if (config_file := file_of(spec.path, CONFIG, spec.revision)) is not None:
+        require_meaning(spec.path, config_file.parent, model)
     return model
 
 
-def _config_of(kind: str, path: str, where: Mapping[str, Any]) -> Any:
+def _config_of(spec: Pretrained) -> Any:
     try:
-        return own_implementation(AutoConfig.from_pretrained(path, **where))
+        return own_implementation(AutoConfig.from_pretrained(spec.path, **location(spec)))
     except Exception as error:  # whatever transformers says of files that are not ours
-        raise _unloadable(kind, path, error) from error
+        raise _unloadable(spec, error) from error
 
 
-def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
-    return ValueError(f"No {kind} could be loaded from {path}: {first_line(error)} {EXPECTED}")
+def _unloadable(spec: Pretrained, error: Exception) -> ValueError:
+    what = f"No causal language model could be loaded from {spec.path}"
+    return ValueError(f"{what}: {first_line(error)} {EXPECTED}")
 
 
 @contextlib.contextmanager

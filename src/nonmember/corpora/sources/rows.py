@@ -152,7 +152,7 @@ def rows_of(
         case "JSON Lines":
             yield from _json_rows(path)
         case "CSV" | "TSV":
-            yield from _csv_rows(path)
+            yield from _csv_rows(path, form)
         case _:
             for number, row in enumerate(_arrow_rows(path, form, columns), start=1):
                 yield NumberedRow(number, f"{path}, row {number}", row)
@@ -171,12 +171,13 @@ def _json_rows(path: Path) -> Iterator[NumberedRow]:
             yield NumberedRow(number, where, row_of(json_value(content, where), where))
 
 
-def _csv_rows(path: Path) -> Iterator[NumberedRow]:
-    """The line of names is the first, and blank lines are none. Values are text. The first of , ; tab in the line of
-    names separates them."""
+def _csv_rows(path: Path, form: Form) -> Iterator[NumberedRow]:
+    """The line of names is the first, and blank lines are none. Values are text. CSV may have tabs or semicolons between
+    them."""
     csv.field_size_limit(2**28)
     _, first = next(lines_of(path))
-    delimiter = next((mark for mark in "\t,;" if mark in text_of(first, f"{path}, line 1")), ",")
+    names = text_of(first, f"{path}, line 1")
+    delimiter = "\t" if form == "TSV" else next((mark for mark in "\t,;" if mark in names), ",")
     with opened(path) as file:
         text = io.TextIOWrapper(file, "utf-8-sig", newline="")
         reader = csv.DictReader(text, delimiter=delimiter, strict=True, restkey=MORE)
