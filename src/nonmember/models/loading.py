@@ -76,7 +76,7 @@ def require_flash_attention(config: Any) -> None:
             "attention=flash_attention_2 needs a GPU and the package flash-attn, which are not both available here. "
             "Use attention=auto, which needs neither and computes the same up to rounding."
         )
-    model_class = AutoModelForCausalLM._model_mapping.get(type(config), None)
+    model_class: Any = AutoModelForCausalLM._model_mapping.get(type(config), None)
     compatible = getattr(model_class, "_compatible_flash_implementations", None)
     if compatible and "flash_attention_2" not in compatible:
         raise ValueError(f"attention=flash_attention_2 does not fit a {model_class.__name__}. Use attention=auto.")

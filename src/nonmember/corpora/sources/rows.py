@@ -172,8 +172,8 @@ def _json_rows(path: Path) -> Iterator[NumberedRow]:
 
 
 def _csv_rows(path: Path, form: Form) -> Iterator[NumberedRow]:
-    """The line of names is the first, and blank lines are none. Values are text. CSV may have tabs or semicolons between
-    them."""
+    """The line of names is the first, and blank lines are none. CSV may have tabs or semicolons between values, which
+    are text."""
     csv.field_size_limit(2**28)
     _, first = next(lines_of(path))
     names = text_of(first, f"{path}, line 1")
