@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling, numbered_clusters
 from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts, rank_correlation
+from nonmember.stats.monte_carlo import draws_to_add
 
 # A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
 # at least 3 / n^3 (Spearman without ties), so up to ten thousand documents nothing else is this small.
@@ -36,6 +37,7 @@ class CorrelationDifference:
         ci_low: Lower end of the percentile interval of level 1 - alpha over the defined resamples (NaN if there is
             none).
         ci_high: Its upper end.
+        num_resamples: Drawn in all: as many as were asked for, or more where p lay near alpha.
         num_undefined: Resamples in which a correlation is undefined because every drawn document ties.
         distribution: [num_resamples] Delta of each resample in the order drawn, NaN where undefined.
     """
@@ -83,6 +85,8 @@ def difference_of_dependent_correlations(
 
         p = (1 + #{b: Delta^(b) <= margin + 1e-12, or undefined}) / (B + 1)
 
+    While p lies within four standard errors of alpha, B is doubled, up to a million (`monte_carlo.draws_to_add`).
+
     The interval has the alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of the defined Delta^(b).
 
     Args:
@@ -91,8 +95,8 @@ def difference_of_dependent_correlations(
         target: [N] the same under the target.
         distilled: [N] the same under the distilled model.
         metric: "spearman" or "kendall".
-        num_resamples: B.
-        alpha: The interval is of level 1 - alpha.
+        num_resamples: B to begin with.
+        alpha: Level of the test; the interval is of level 1 - alpha.
         margin: In [0, 2), 0 in the paper.
         rng: Of the resamples.
         clusters: [N] what documents belong together (book, thread): whole clusters are drawn, as many as there are.
@@ -123,10 +127,14 @@ def difference_of_dependent_correlations(
     _check_margin(margin)
     reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
     cluster_of = None if clusters is None else numbered_clusters(clusters, target.size)
-    reference_rho_B, distilled_rho_B = _resampled_correlations(
-        (reference, distilled), target, metric, cluster_of, num_resamples=num_resamples, rng=rng, block_size=block_size
-    )
-    distribution = reference_rho_B - distilled_rho_B
+    distribution, more = np.empty(0), num_resamples
+    while more:
+        reference_rho_B, distilled_rho_B = _resampled_correlations(
+            (reference, distilled), target, metric, cluster_of, num_resamples=more, rng=rng, block_size=block_size
+        )
+        distribution = np.concatenate([distribution, reference_rho_B - distilled_rho_B])
+        p_value = bootstrap_p_value(distribution, margin)
+        more = draws_to_add(p_value, distribution.size, alpha)
     ci_low, ci_high = percentile_interval(distribution, alpha)
     rho_reference_target = rank_correlation(reference, target, metric)
     rho_distilled_target = rank_correlation(distilled, target, metric)
@@ -134,11 +142,11 @@ def difference_of_dependent_correlations(
         rho_reference_target=rho_reference_target,
         rho_distilled_target=rho_distilled_target,
         statistic=rho_reference_target - rho_distilled_target,
-        p_value=bootstrap_p_value(distribution, margin),
+        p_value=p_value,
         ci_low=ci_low,
         ci_high=ci_high,
         num_documents=target.size,
-        num_resamples=num_resamples,
+        num_resamples=distribution.size,
         num_undefined=int(np.isnan(distribution).sum()),
         alpha=alpha,
         margin=margin,

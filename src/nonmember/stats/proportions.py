@@ -19,6 +19,7 @@ import scipy
 
 from nonmember.checks import require_count
 from nonmember.stats._arrays import FloatArray, IntArray, as_scores
+from nonmember.stats.monte_carlo import PermutationP, draws_to_add, permutation_p
 
 
 class Interval(NamedTuple):
@@ -98,19 +99,20 @@ def fisher_greater(first_hits: int, num_first: int, second_hits: int, num_second
 
 
 def shares_greater(
-    first: npt.ArrayLike, second: npt.ArrayLike, *, num_permutations: int, rng: np.random.Generator
-) -> float:
+    first: npt.ArrayLike, second: npt.ArrayLike, *, num_permutations: int, alpha: float, rng: np.random.Generator
+) -> PermutationP:
     """Permutation test of H0: the two groups are alike.
 
-    Where all shares are 0 or 1 it is Fisher's exact test; else units change groups at random, or in all ways where
-    there are no more than `num_permutations` of them: the same test, of the units' shares in place of hits. (For 0 and
-    1 the sum of a group under permutation is hypergeometric, which is Fisher's distribution.)
+    Where all shares are 0 or 1 it is Fisher's exact test; else units change groups (`monte_carlo.permutation_p`): the
+    same test, of the units' shares in place of hits. (For 0 and 1 the sum of a group under permutation is
+    hypergeometric, which is Fisher's distribution.)
 
     Args:
         first: [N] a share per unit (book, thread, document), in [0, 1].
         second: [N] the same of the second group.
-        num_permutations: At most.
-        rng: Of the permutations.
+        num_permutations: As in `permutation_p`.
+        alpha: As there.
+        rng: As there.
 
     Returns:
         The one-sided p, small where the mean of the first group lies above that of the second.
@@ -121,23 +123,21 @@ def shares_greater(
     Source: Ours; docs/methods/prefix_completion.md.
 
     >>> import numpy as np
-    >>> round(shares_greater([1, 1, 1, 0], [0, 0, 0, 1], num_permutations=1000, rng=np.random.default_rng(0)), 3)
+    >>> rng = np.random.default_rng(0)
+    >>> round(shares_greater([1, 1, 1, 0], [0, 0, 0, 1], num_permutations=1000, alpha=0.05, rng=rng).p_value, 3)
     0.243
     """
     first, second = as_scores("first", first), as_scores("second", second)
     if np.isin(np.concatenate([first, second]), (0, 1)).all():
-        return fisher_greater(int(first.sum()), first.size, int(second.sum()), second.size)
+        return PermutationP(fisher_greater(int(first.sum()), first.size, int(second.sum()), second.size))
     if min(first.size, second.size) == 1:  # which SciPy refuses: the one may be any of them all
         both = np.concatenate([first, second])
-        return float((both >= first[0] if first.size == 1 else both <= second[0]).mean())
-    found = scipy.stats.permutation_test(
-        (first, second), _difference, vectorized=True, n_resamples=num_permutations, alternative="greater", rng=rng
-    )
-    return float(found.pvalue)
+        return PermutationP(float((both >= first[0] if first.size == 1 else both <= second[0]).mean()))
+    return permutation_p(first, second, _difference, num_permutations=num_permutations, alpha=alpha, rng=rng)
 
 
-def _difference(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
-    difference: npt.NDArray[np.float64] = first.mean(axis=axis) - second.mean(axis=axis)
+def _difference(first: FloatArray, second: FloatArray, axis: int) -> FloatArray:
+    difference: FloatArray = first.mean(axis=axis) - second.mean(axis=axis)
     return difference
 
 
@@ -192,7 +192,7 @@ FEW = (
 )
 
 
-def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
+def exact_where_few(less: Hits, more: Hits, alpha: float) -> dict[str, float]:
     """Permutation test of the units' shares where a side has fewer than `FEW_HITS` hits, or misses.
 
     One without any seems not to vary, and the smaller side is without any often by chance: tests that estimate how much
@@ -201,6 +201,7 @@ def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
     Args:
         less: Hits of the units of one side.
         more: Hits of the units of the other.
+        alpha: Level of the test.
 
     Returns:
         "hits" or "misses", of which there are few -> one-sided p of `shares_greater`, small where `more` has more; its
@@ -208,7 +209,7 @@ def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
 
     Source: Ours; docs/methods/mc_pdd.md.
 
-    >>> exact_where_few(Hits([0, 0, 0], [9, 9, 9]), Hits([2, 4, 5], [9, 9, 9]))
+    >>> exact_where_few(Hits([0, 0, 0], [9, 9, 9]), Hits([2, 4, 5], [9, 9, 9]), alpha=0.05)
     {'hits': 0.05}
     """
     numbers = {"hits": (less.hits, more.hits), "misses": (less.asked - less.hits, more.asked - more.hits)}
@@ -216,8 +217,8 @@ def exact_where_few(less: Hits, more: Hits) -> dict[str, float]:
     if not few:
         return {}
     shares = [np.sort(side.hits / side.asked) for side in (more, less)]  # so that the order of units does not matter
-    p = shares_greater(*shares, num_permutations=FEW_PERMUTATIONS, rng=np.random.default_rng(0))
-    return {" and ".join(few): p}
+    rng = np.random.default_rng(0)
+    return {" and ".join(few): shares_greater(*shares, num_permutations=FEW_PERMUTATIONS, alpha=alpha, rng=rng).p_value}
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +228,7 @@ class RateDifference:
     Attributes:
         difference: The rate of `less` minus that of `more`.
         p_value: One-sided, small where `less` has less.
+        num_resamples: Drawn in all: as many as were asked for, or more where p lay near alpha.
         lower: As far on the other side as `upper`.
         upper: Bound of level 1 - alpha on the difference.
         z: Of the difference over its standard error in large samples, NaN where that is 0.
@@ -236,6 +238,7 @@ class RateDifference:
 
     difference: float
     p_value: float
+    num_resamples: int
     lower: float
     upper: float
     z: float
@@ -252,13 +255,14 @@ def difference_of_rates(
 
         p = (1 + #{b: Delta^(b) >= 0}) / (B + 1)
 
-    Ties count, by exact arithmetic. The upper bound is the 1 - alpha quantile of Delta^(b), linearly interpolated.
+    Ties count, by exact arithmetic. While p lies within four standard errors of alpha, B is doubled, up to a million
+    (`monte_carlo.draws_to_add`). The upper bound is the 1 - alpha quantile of Delta^(b), linearly interpolated.
 
     Args:
         less: Hits of the units of one side.
         more: Hits of the units of the other.
-        num_resamples: B.
-        alpha: Of the bounds.
+        num_resamples: B to begin with.
+        alpha: Level of the test and of the bounds.
         rng: Of the resamples.
         size: Units that a resample draws of each side; None: as many as there are.
 
@@ -279,11 +283,15 @@ def difference_of_rates(
     """
     require_count(num_resamples, 1, "num_resamples")
     numbers = [len(side.hits) if size is None else size for side in (less, more)]
-    (hits_less, asked_less), (hits_more, asked_more) = (
-        _resampled(side, number, num_resamples, rng) for side, number in zip((less, more), numbers, strict=True)
-    )
-    reached = hits_less * asked_more >= hits_more * asked_less  # Delta >= 0 without a division
-    distribution = hits_less / asked_less - hits_more / asked_more
+    distribution, num_reached, more_draws = np.empty(0), 0, num_resamples
+    while more_draws:
+        (hits_less, asked_less), (hits_more, asked_more) = (
+            _resampled(side, number, more_draws, rng) for side, number in zip((less, more), numbers, strict=True)
+        )
+        num_reached += int((hits_less * asked_more >= hits_more * asked_less).sum())  # Delta >= 0 without a division
+        distribution = np.concatenate([distribution, hits_less / asked_less - hits_more / asked_more])
+        p_value = (1 + num_reached) / (distribution.size + 1)
+        more_draws = draws_to_add(p_value, distribution.size, alpha)
     lower, upper = np.quantile(distribution, (alpha, 1 - alpha))
     error = math.sqrt(
         sum(side.variance_of_rate * len(side.hits) / number for side, number in zip((less, more), numbers, strict=True))
@@ -291,7 +299,8 @@ def difference_of_rates(
     z = (less.rate - more.rate) / error if error > 0 else float("nan")
     return RateDifference(
         difference=less.rate - more.rate,
-        p_value=(1 + int(reached.sum())) / (num_resamples + 1),
+        p_value=p_value,
+        num_resamples=distribution.size,
         lower=float(lower),
         upper=float(upper),
         z=z,

@@ -27,6 +27,7 @@ import scipy
 from nonmember.stats._arrays import FloatArray, IntArray, as_scores, mean_by_clusters, numbered_clusters
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import best_balanced_accuracy, best_threshold, roc_auc
+from nonmember.stats.monte_carlo import PermutationP, permutation_p
 
 
 @dataclass(frozen=True)
@@ -320,6 +321,72 @@ def mean_difference(
         float(scipy.stats.t.sf(t, degrees)),
         difference / spread,
         numbers,
+    )
+
+
+def permuted_mean_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    first_clusters: Sequence[Hashable],
+    second_clusters: Sequence[Hashable],
+    *,
+    num_permutations: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> PermutationP:
+    """Studentized permutation test of H0: documents of both groups are alike, against a higher mean of the first.
+
+    Whole clusters change groups. The statistic is the t of `mean_difference`. The test is exact where the clusters of
+    both groups are exchangeable, and asymptotically valid where only their means are equal (Janssen 1997): Welch's t
+    distribution rejects 8 to 16% at 5% for skewed values and groups of unequal size, this 4.4 to 5.6%
+    (docs/methods/conventions.md). A cluster in both groups counts in each by itself, which errs on the safe side.
+
+    Args:
+        first: [N] as in `mean_difference`.
+        second: [N] as there.
+        first_clusters: [N] as there.
+        second_clusters: [N] as there.
+        num_permutations: To begin with (`monte_carlo.permutation_p`).
+        alpha: Level of the test.
+        rng: Of the permutations.
+
+    Returns:
+        The one-sided p, small where the first mean is above the second.
+
+    Raises:
+        ValueError: As `mean_difference`.
+
+    Source: Janssen, Statistics & Probability Letters 36, 1997; docs/methods/difference_in_differences.md.
+
+    >>> rng = np.random.default_rng(0)
+    >>> found = permuted_mean_difference([3, 4, 6], [1, 2, 3], "abc", "def", num_permutations=99, alpha=0.05, rng=rng)
+    >>> found
+    PermutationP(p_value=0.1, num_draws=None)
+    """
+    groups = [_clustered("first", first, first_clusters), _clustered("second", second, second_clusters)]
+    centre = np.concatenate([values for values, _ in groups]).mean()
+    sums_G, sizes_G = (
+        np.concatenate([np.bincount(of, weights=weights) for (_, of), weights in zip(groups, pair, strict=True)])
+        for pair in ([values - centre for values, _ in groups], [np.ones(values.size) for values, _ in groups])
+    )
+    number = int(groups[0][1].max()) + 1
+    rounding = 1e-12 * float(np.abs(sums_G).sum()) / float(sizes_G.sum())
+
+    def mean_and_variance(drawn: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """[B] each, of groups of drawn clusters [B, G]: the jackknife of `mean_by_clusters`."""
+        sums_BG, sizes_BG = sums_G[drawn], sizes_G[drawn]
+        total_B = sizes_BG.sum(axis=-1)
+        mean_B = sums_BG.sum(axis=-1) / total_B
+        changes_BG = (sums_BG - mean_B[..., None] * sizes_BG) / (total_B[..., None] - sizes_BG)
+        return mean_B, (1 - 1 / drawn.shape[-1]) * (changes_BG**2).sum(axis=-1)
+
+    def t(x: FloatArray, y: FloatArray, axis: int) -> FloatArray:
+        (mean_x, variance_x), (mean_y, variance_y) = (mean_and_variance(item.astype(np.int64)) for item in (x, y))
+        return np.asarray((mean_x - mean_y) / np.sqrt(variance_x + variance_y + rounding**2))
+
+    clusters = np.arange(sums_G.size)
+    return permutation_p(
+        clusters[:number], clusters[number:], t, num_permutations=num_permutations, alpha=alpha, rng=rng
     )
 
 
