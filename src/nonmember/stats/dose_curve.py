@@ -8,12 +8,17 @@ slopes of scores). Per set and feature,
 f(x) a mean for each planted dose, made monotone by weighted isotonic regression and continued between doses by a
 monotone cubic (Fritsch and Carlson, 1980), g by least squares with f. h falls with x, because a set and text related to
 it teach the same things: the more of either was read, the less another reading of related text adds. The errors of
-features are normal with covariance k C: C, their shape, is given (from the study) or estimated with shrinkage; the
-scale k is always that of these controls, on F (controls - doses - 1) degrees of freedom.
+features are normal. Their covariance is estimated from these controls' errors, with products S on n = controls - doses
+- 1 degrees of freedom, and a prior: a shape C (from the study) counts as much as nu = 4 further degrees of freedom,
+
+    (nu k C + S) / (nu + n),    k = trace(C^-1 S) / (F n),
+
+on nu + n - F + 1 degrees of freedom, so that a shape which is another in this world costs width and not coverage.
+Without a given shape it is estimated with shrinkage, k C on F n degrees of freedom.
 
 Another model that read (x, r) is one more draw, at the squared distance
 
-    D2(x, r) = e' [k C (1 + leverage) + V(x)]^-1 e,    e = z - f(x) - g h(x, r),
+    D2(x, r) = e' [covariance (1 + leverage) + V(x)]^-1 e,    e = z - f(x) - g h(x, r),
 
 V(x) the covariance by which a target of another base differs from controls (`Between`), zero for the controls' own
 base. What the target read of related text is not known: D2(x) is the least over r from none to the most that was
@@ -26,13 +31,16 @@ Source: own; multivariate calibration as in P. J. Brown, J. R. Statist. Soc. B 4
 How many of the documents were read, and how often each? On average, all of them read once
 looks like a quarter of them read several times; the scores of single documents tell the two apart.
 
-What a document's score gains from x readings is measured on controls: m_i(x), the mean of those that read it x times
-less that of those that did not. With d_i the target's score less the latter, and a share pi of the documents read,
+Of document i controls give scores u_i (none read it) and c_i (all read it x times), means of m and n controls with
+variance s^2 each. Its level is free and its gain from x readings normal, N(g, tau^2) over documents, so the score t_i of
+the target has, given u_i and c_i, a normal density whether it read the document or not; both u_i and c_i - g tell of the
+level, and u_i + g and c_i of what a reader would score. With a share pi of the documents read,
 
-    d_i ~ pi N(m_i(x), sigma^2) + (1 - pi) N(0, sigma^2),
+    t_i ~ pi N(a_i, v_a + s^2) + (1 - pi) N(b_i, v_b + s^2).
 
-sigma from what single controls scatter about their means. For each planted x the share is found by maximum likelihood;
-its interval by resampling documents, or clusters of them.
+Level and gain are integrated out: the unread controls are in both, and taken for known would make a set that nobody
+read look half read. For each planted x the share is found by maximum likelihood; its interval by resampling documents,
+or clusters of them.
 """
 
 from __future__ import annotations
@@ -49,6 +57,7 @@ import scipy
 from nonmember.records import FloatArray
 from nonmember.stats._arrays import check_resampling
 
+PRIOR_DF = 4  # degrees of freedom that a given shape of errors counts for beside those of the controls
 DOSES, RELATED = 241, 13  # how finely readings of the set and of related text are looked at, evenly in log(1 + x)
 
 
@@ -126,8 +135,8 @@ class DoseCurve:
         monotone: [X, F] the same made monotone.
         related_effect: [F] g.
         most_related: Greatest planted r.
-        covariance: [F, F] k C.
-        df: Of k.
+        covariance: [F, F] of the errors of one model.
+        df: Its degrees of freedom.
         inverse: [X + 1, X + 1] covariance of (means, g) in units of the errors'.
     """
 
@@ -341,16 +350,18 @@ def residual_covariance(controls: Sequence[Control]) -> tuple[FloatArray, int]:
 
 
 def _covariance(errors_CF: FloatArray, df: int, shape: FloatArray | None) -> tuple[FloatArray, int]:
-    num_features = errors_CF.shape[1]
+    num_features, products = errors_CF.shape[1], errors_CF.T @ errors_CF
     if shape is None:
-        spread = np.sqrt((errors_CF**2).sum(axis=0) / df)
+        spread = np.sqrt(np.diag(products) / df)
         shape = _shrunk_correlation(errors_CF / spread, df) * np.outer(spread, spread)
-    elif shape.shape != (num_features, num_features):
+        scale = float(np.trace(np.linalg.solve(shape, products))) / (num_features * df)
+        return shape * scale, num_features * df
+    if shape.shape != (num_features, num_features):
         raise ValueError(
             f"Expected a covariance of {num_features} features; got one of {' x '.join(map(str, shape.shape))}."
         )
-    scale = float(np.trace(np.linalg.solve(shape, errors_CF.T @ errors_CF))) / (num_features * df)
-    return shape * scale, num_features * df
+    scale = float(np.trace(np.linalg.solve(shape, products))) / (num_features * df)
+    return (PRIOR_DF * scale * shape + products) / (PRIOR_DF + df), max(1, PRIOR_DF + df - num_features + 1)
 
 
 def _shrunk_correlation(errors_CF: FloatArray, df: int) -> FloatArray:
@@ -411,9 +422,8 @@ class PartialUse:
 
 
 def partial_use(
-    gain_D: FloatArray,
-    expected: Mapping[float, FloatArray],
-    scatter_D: FloatArray,
+    target: npt.ArrayLike,
+    controls: Mapping[float, npt.ArrayLike],
     clusters: Sequence[str],
     *,
     num_resamples: int,
@@ -423,43 +433,50 @@ def partial_use(
     """What share of the documents was read, at each planted dose, by a mixture of read and unread ones.
 
     Args:
-        gain_D: [documents] score under the target less the mean of controls that read nothing.
-        expected: dose -> [documents] the same of controls that read so often.
-        scatter_D: [documents] standard deviation of single controls.
-        clusters: Of each document; drawn as a whole.
+        target: [D] score of each document under the target.
+        controls: dose -> [C, D] the same under the controls that read the set so often; dose 0 among them, and two
+            controls at one dose at least.
+        clusters: [D] of each document; drawn as a whole.
         num_resamples: Of the clusters, for the intervals.
         alpha: Of the intervals.
         rng: Draws them.
 
     Returns:
-        A region of (share, dose), one entry per dose.
+        A region of (share, dose), one entry per dose; none where controls of one dose do not differ.
 
     Raises:
-        ValueError: For other lengths, NaN and infinity, no dose, and a scatter of 0.
+        ValueError: For other lengths, NaN and infinity, and without a dose above 0.
 
     Source: own; docs/methods/dose.md.
 
-    >>> gain, settings = np.repeat([1.0, 0.0], 20), {"num_resamples": 99, "alpha": 0.05}
-    >>> names, rng = [f"document {number}" for number in range(40)], np.random.default_rng(0)
-    >>> [found] = partial_use(gain, {4: np.ones(40)}, np.full(40, 0.2), names, rng=rng, **settings)
+    >>> rng = np.random.default_rng(0)
+    >>> noise = lambda number: rng.normal(scale=0.2, size=(number, 40))
+    >>> target, names = np.repeat([1.0, 0.0], 20) + noise(1)[0], [f"document {number}" for number in range(40)]
+    >>> [found] = partial_use(target, {0: noise(3), 4: 1 + noise(3)}, names, num_resamples=99, alpha=0.05, rng=rng)
     >>> found.dose, found.share
     (4, 0.5)
     """
     number = len(clusters)
-    gain_D, scatter_D = (_of_documents(*item, number, 1) for item in (("gain_D", gain_D), ("scatter_D", scatter_D)))
-    expected = {dose: _of_documents("expected", item, number, 1) for dose, item in expected.items()}
+    target_D = _of_documents("target", target, number, 1)
+    scores = {dose: _of_documents("controls", item, number, 2) for dose, item in controls.items()}
     check_resampling(num_resamples, alpha)
-    if not expected or not (scatter_D > 0).all():
-        raise ValueError("Expected one dose or more, and a scatter above 0 of each document.")
-    tables = {dose: _log_likelihoods(gain_D, expected_D, scatter_D) for dose, expected_D in expected.items()}
+    if len(scores) < 2 or 0 not in scores:
+        raise ValueError(f"Expected controls of dose 0 and of one more at least; got {sorted(scores)}.")
+    errors = np.concatenate([item - item.mean(axis=0) for item in scores.values()])
+    variance = float((errors**2).sum()) / (max(1, len(errors) - len(scores)) * number)
+    if not variance:
+        return []
+    tables = {
+        dose: _log_likelihoods(target_D, scores[0], item, variance) for dose, item in sorted(scores.items()) if dose
+    }
     best = max(float(table.sum(axis=0).max()) for table in tables.values())
-    names, place_D = np.unique(np.asarray(clusters), return_inverse=True)
+    names, cluster_D = np.unique(np.asarray(clusters), return_inverse=True)
     draws = rng.multinomial(len(names), [1 / len(names)] * len(names), size=num_resamples)
     found = []
     for dose, table in tables.items():
         sums = table.sum(axis=0)
         by_cluster = np.zeros((len(names), len(SHARES)))
-        np.add.at(by_cluster, place_D, table)
+        np.add.at(by_cluster, cluster_D, table)
         shares = SHARES[(draws @ by_cluster).argmax(axis=1)]
         low, high = np.quantile(shares, [alpha / 2, 1 - alpha / 2])
         index = int(sums.argmax())
@@ -476,17 +493,24 @@ def partial_use(
     return found
 
 
-def _log_likelihoods(gain_D: FloatArray, expected_D: FloatArray, scatter_D: FloatArray) -> FloatArray:
-    """[documents, shares]"""
-    read = -0.5 * ((gain_D - expected_D) / scatter_D) ** 2
-    unread = -0.5 * (gain_D / scatter_D) ** 2
-    top = np.maximum(read, unread)[:, None]
-    mixed = SHARES * np.exp(read[:, None] - top) + (1 - SHARES) * np.exp(unread[:, None] - top)
-    # None are left where all or nothing is said to be read of a document far from either: exp gave 0.
-    alone = np.where(SHARES == 0, unread[:, None], read[:, None])
-    with np.errstate(divide="ignore"):
-        found = np.where(mixed > 0, top + np.log(mixed), alone)
-    return np.asarray(found - np.log(scatter_D)[:, None])
+def _log_likelihoods(target_D: FloatArray, unread_CD: FloatArray, read_CD: FloatArray, variance: float) -> FloatArray:
+    """[documents, shares] of the target's scores, a document's level and gain integrated out."""
+    unread, read = unread_CD.mean(axis=0), read_CD.mean(axis=0)
+    of_unread, of_read = variance / len(unread_CD), variance / len(read_CD)
+    gain = float((read - unread).mean())
+    of_gain = max(0.0, float((read - unread).var(ddof=1)) - of_unread - of_read)
+
+    def log_density(near: FloatArray, of_near: float, far: FloatArray, of_far: float) -> FloatArray:
+        """Of the target, whose mean two estimates tell of."""
+        of_mean = 1 / (1 / of_near + 1 / of_far)
+        mean, spread = of_mean * (near / of_near + far / of_far), of_mean + variance
+        return np.asarray(-0.5 * (target_D - mean) ** 2 / spread - 0.5 * math.log(spread))
+
+    not_used = log_density(unread, of_unread, read - gain, of_read + of_gain)
+    used = log_density(read, of_read, unread + gain, of_unread + of_gain)
+    with np.errstate(divide="ignore"):  # of a share of 0 or 1
+        logs = np.stack([used[:, None] + np.log(SHARES), not_used[:, None] + np.log1p(-SHARES)])
+    return np.asarray(scipy.special.logsumexp(logs, axis=0))
 
 
 def _of_documents(name: str, values: npt.ArrayLike, number: int, dimensions: int) -> FloatArray:
