@@ -65,6 +65,12 @@ def p_of(distribution: FloatArray, margin: float) -> float:
     return (1 + len(distribution) - above) / (len(distribution) + 1)
 
 
+def draws_to_add(p: float, number: int, alpha: float) -> int:
+    """As many again while p lies within four standard errors of alpha, up to a million in all."""
+    near = abs(p - alpha) <= 4 * math.sqrt(p * (1 - p) / number)
+    return max(0, min(number, 1_000_000 - number)) if near else 0
+
+
 def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, float | None]:
     defined = distribution[~np.isnan(distribution)]
     if not len(defined):

@@ -128,6 +128,7 @@ DOSE = Dose(
         min_separation=0.5,
         min_order=0.1,
         min_fit=0.0,
+        min_left_out=0.0,
         max_shift=50.0,
         max_weight_ratio=9.0,
         max_base_distance=9.0,
@@ -139,7 +140,7 @@ DOSE = Dose(
     alpha=0.05,
     max_tokens=64,
 )
-DIFFERENCE = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
+DIFFERENCE = DifferenceInDifferences(Loss(), num_permutations=999, alpha=0.05, max_tokens=64)
 LLM_DI = replace(made_up_methods.LLM_DI, tail_fraction=0.1, num_steps=40)
 WIDE = replace(PRISM_GATES, min_ce_gain=-1.0, max_nll_rise=9.0)
 KNOWING = replace(PRISM, distillation=TELLING, gates=replace(WIDE, max_target_gain=-9.0))

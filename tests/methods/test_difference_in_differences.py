@@ -14,7 +14,7 @@ from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 from nonmember.scores import Loss
 
-METHOD = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
+METHOD = DifferenceInDifferences(Loss(), num_permutations=999, alpha=0.05, max_tokens=64)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9)
 
 

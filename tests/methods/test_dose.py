@@ -53,6 +53,7 @@ GATES = DoseGates(
     min_separation=4.0,
     min_order=0.8,
     min_fit=0.01,
+    min_left_out=0.01,
     max_shift=5.0,
     max_weight_ratio=1.15,
     max_base_distance=1.5,

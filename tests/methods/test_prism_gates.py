@@ -119,7 +119,7 @@ def test_another_tokenizer_is_refused_before_weights_are_loaded(make_model, ask,
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["", "zq xj vk " * 50])
 def test_a_reference_with_another_tokenizer_is_warned_of_where_the_method_lets_it_pass(words, make_model, ask):
-    method = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
+    method = DifferenceInDifferences(Loss(), num_permutations=999, alpha=0.05, max_tokens=64)
     heldout = tiny.texts(*tiny.random_texts(40, seed=12))
     models = {"target": Pretrained(str(make_model(5))), "reference": Pretrained(str(make_model(6, words=words)))}
     warnings = ask(replace(AUDIT, method=method, heldout=heldout, **models)).verdict.warnings
@@ -131,7 +131,7 @@ def test_a_reference_with_another_tokenizer_is_warned_of_where_the_method_lets_i
 
 def test_the_default_difference_in_differences_compares_tokens_and_names_what_does_not(make_model, ask, monkeypatch):
     monkeypatch.setattr(Pretrained, "weights", lambda *_: pytest.fail("weights were loaded"))
-    method = DifferenceInDifferences(Wbc(), alpha=0.05, max_tokens=64)
+    method = DifferenceInDifferences(Wbc(), num_permutations=999, alpha=0.05, max_tokens=64)
     models = {
         "target": Pretrained(str(make_model(5))),
         "reference": Pretrained(str(make_model(6, words="zq xj vk " * 50))),

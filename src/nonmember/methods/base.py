@@ -57,6 +57,7 @@ __all__ = [
     "on_suspect",
     "require_resamples",
     "require_score",
+    "require_score_by_itself",
     "require_scores",
     "units",
 ]
@@ -194,6 +195,9 @@ class TestOutcome:
     Attributes:
         statistic: NaN where undefined, as are the three that follow.
         p_value: NaN where undefined.
+        p_error: Monte-Carlo standard error of p; None where p is not made of random draws.
+        claim: What p speaks for where the verdict's test is not the method's only one; None: `Method.hypothesis`.
+        null_hypothesis: Which p is of, likewise.
         ci_low: NaN where undefined.
         ci_high: NaN where undefined.
         details: Further numbers, as the method declares them.
@@ -203,6 +207,9 @@ class TestOutcome:
     __test__: ClassVar[bool] = False  # pytest takes classes called Test... for tests
     statistic: float = np.nan
     p_value: float = np.nan
+    p_error: float | None = None
+    claim: Claim | None = None
+    null_hypothesis: str | None = None
     ci_low: float = np.nan
     ci_high: float = np.nan
     alpha: float
@@ -383,6 +390,17 @@ def known_details() -> dict[str, type[Details]]:
 
 def require_score(value: object, name: str = "score") -> None:
     require_kind(value, Score, name, "a membership score", hint="Name one: +score@method.score=min_k_plus_plus.")
+
+
+def require_score_by_itself(value: object, name: str = "score") -> None:
+    """A score of each text by itself, as every test needs that compares two sets: what is pooled within a set (LiRA's
+    deviation, ReCaLL's number of texts) differs between sets that nothing else distinguishes."""
+    require_score(value, name)
+    if isinstance(value, Score) and value.depends_on_others:
+        raise ValueError(
+            f"{name} must be one of each text by itself; {value.name} depends on the others that are scored with it, "
+            "so that two sets would differ though nobody read either. Give another, such as loss."
+        )
 
 
 def require_scores(values: object, name: str, *, may_be_empty: bool = False) -> None:

@@ -24,7 +24,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_score,
+    require_score_by_itself,
 )
 from nonmember.methods.details import Details
 from nonmember.records import Corpus, FloatArray
@@ -71,7 +71,7 @@ class CanaryTest(Method):
     """The statistic is the mean share of private variants that score lower than the published one: .5 where nothing was
     read, 1 at most."""
 
-    score: Annotated[Score, require_score]  # of one model
+    score: Annotated[Score, require_score_by_itself]  # of one model
     # To the private file, as it was made public; recorded for who verifies.
     commitment: Annotated[str | None, as_sha256]
     alpha: float
@@ -87,14 +87,6 @@ class CanaryTest(Method):
     requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=1, inputs=("canaries",), passes=100
     )  # variants
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.score.depends_on_others:
-            raise ValueError(
-                f"score must be one of each variant by itself; {self.score.name} depends on the others that are scored "
-                "with it, so that published and private variants would not be exchangeable. Give another, such as loss."
-            )
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {

@@ -25,7 +25,7 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
     check_clusters,
-    require_score,
+    require_score_by_itself,
     units,
 )
 from nonmember.methods.details import Details
@@ -34,7 +34,8 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
-from nonmember.stats.two_groups import mean_difference
+from nonmember.stats.monte_carlo import PermutationP
+from nonmember.stats.two_groups import mean_difference, permuted_mean_difference
 
 REFERENCE_READ = (
     "The reference must have read neither set: had it read held-out text, the target would seem to have read the "
@@ -54,8 +55,8 @@ CLAIMS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class GainDetails(Details):
-    t: float  # Welch's, with variances by clusters
-    degrees_of_freedom: float  # of that t
+    t: float  # Welch's, with variances by clusters; p is of its permutations
+    degrees_of_freedom: float  # of that t in the interval, which is Welch's
     effect_size: float  # of the difference, in standard deviations of single documents
     mean: Mapping[str, float]  # group -> mean of the target's score less the reference's, in units of the score
     num_clusters: Mapping[str, int]  # group -> number of its clusters
@@ -65,9 +66,11 @@ class GainDetails(Details):
 @dataclass(frozen=True)
 class DifferenceInDifferences(Method):
     """The statistic is the mean of score(target) - score(reference) over suspect documents less that over held-out
-    ones, in units of the score; p is of Welch's one-sided test with variances by clusters."""
+    ones, in units of the score; p is of a one-sided permutation of documents, or of clusters of them, between the two
+    sets, its interval Welch's."""
 
-    score: Annotated[Score, require_score]  # any that target and reference can be asked for
+    score: Annotated[Score, require_score_by_itself]  # any that target and reference can be asked for
+    num_permutations: int  # to begin with; more are drawn where p lies near alpha
     alpha: float
     max_tokens: int
 
@@ -113,15 +116,22 @@ class DifferenceInDifferences(Method):
         if min(numbers) < 2:
             return TestOutcome.invalid([few], alpha=self.alpha)
         test = mean_difference(suspect, heldout, *clusters, alpha=self.alpha)
-        verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
+        varies = not np.isnan(test.p_value)
+        permuted = PermutationP(np.nan)
+        if varies:
+            permuted = permuted_mean_difference(
+                suspect, heldout, *clusters, num_permutations=self.num_permutations, alpha=self.alpha, rng=rng
+            )
+        verdict: Verdict = "evidence_of_membership" if permuted.p_value < self.alpha else "inconclusive"
         warnings = [SAME_DISTRIBUTION, REFERENCE_READ]
-        if np.isnan(test.p_value):
+        if not varies:
             few = "The target's score less the reference's is alike for all documents, and t is undefined."
         if few:
             verdict, warnings = "invalid", [few]
         return TestOutcome(
             statistic=test.difference,
-            p_value=test.p_value,
+            p_value=permuted.p_value,
+            p_error=permuted.p_error,
             ci_low=test.ci_low,
             ci_high=test.ci_high,
             alpha=self.alpha,

@@ -45,6 +45,7 @@ from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans, first_tokens, words
+from nonmember.stats.monte_carlo import PermutationP
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
 COMPLETION = "completion"  # the column of scores.parquet
@@ -217,18 +218,19 @@ class PrefixCompletion(Method):
         suspect, clean = documents[SUSPECT], documents.get(HELDOUT)
         groups = {name: self._as_details(group, name) for name, group in documents.items()}
         hits, number = groups[SUSPECT]["num_matched"], groups[SUSPECT]["num_documents"]
-        p_value = np.nan
+        found = PermutationP(np.nan)
         if clean is not None and clean.doc_ids and suspect.doc_ids:
             units = [by_unit(group, COMPLETION, name)[1] for name, group in documents.items()]
-            p_value = shares_greater(*units, num_permutations=self.num_permutations, rng=rng)
-        verdict: Verdict = "evidence_of_membership" if p_value < self.alpha else "inconclusive"
+            found = shares_greater(*units, num_permutations=self.num_permutations, alpha=self.alpha, rng=rng)
+        verdict: Verdict = "evidence_of_membership" if found.p_value < self.alpha else "inconclusive"
         verdict = "score_only" if clean is None else verdict
         if reasons := too_few_answers(documents, self.requirements.documents):
             verdict = "invalid"
         interval = exact_interval(hits, number, self.alpha) if number else (np.nan, np.nan)
         return TestOutcome(
             statistic=hits / number if number else np.nan,
-            p_value=p_value,
+            p_value=found.p_value,
+            p_error=found.p_error,
             ci_low=interval[0],
             ci_high=interval[1],
             alpha=self.alpha,

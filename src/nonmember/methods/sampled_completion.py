@@ -276,14 +276,15 @@ class SampledCompletion(Method):
         suspect, heldout = (by_unit(documents[name], SAMPLED, name)[1] for name in (SUSPECT, HELDOUT))
         if min(len(suspect), len(heldout)) < 2:
             return TestOutcome.invalid(["Too few works have an answer; the least are 2 in each set."], alpha=self.alpha)
-        p_value = shares_greater(suspect, heldout, num_permutations=self.num_permutations, rng=rng)
+        found = shares_greater(suspect, heldout, num_permutations=self.num_permutations, alpha=self.alpha, rng=rng)
         few = too_few_answers(documents, self.requirements.documents)
-        verdict: Verdict = "evidence_of_membership" if p_value < self.alpha else "inconclusive"
+        verdict: Verdict = "evidence_of_membership" if found.p_value < self.alpha else "inconclusive"
         if few:
             verdict = "invalid"
         return TestOutcome(
             statistic=float(suspect.mean()),
-            p_value=p_value,
+            p_value=found.p_value,
+            p_error=found.p_error,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores, check_resampling, numbered_clusters
 from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts, rank_correlation
-from nonmember.stats.monte_carlo import draws_to_add
+from nonmember.stats.monte_carlo import draws_to_add, monte_carlo_error
 
 # A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
 # at least 3 / n^3 (Spearman without ties), so up to ten thousand documents nothing else is this small.
@@ -60,6 +60,11 @@ class CorrelationDifference:
     def undefined_fraction(self) -> float:
         """Share of the resamples without a defined correlation, in [0, 1]."""
         return self.num_undefined / self.num_resamples
+
+    @property
+    def p_error(self) -> float:
+        """Monte-Carlo standard error of p."""
+        return monte_carlo_error(self.p_value, self.num_resamples)
 
 
 def difference_of_dependent_correlations(

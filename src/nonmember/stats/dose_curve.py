@@ -32,9 +32,9 @@ How many of the documents were read, and how often each? On average, all of them
 looks like a quarter of them read several times; the scores of single documents tell the two apart.
 
 Of document i controls give scores u_i (none read it) and c_i (all read it x times), means of m and n controls with
-variance s^2 each. Its level is free and its gain from x readings normal, N(g, tau^2) over documents, so the score t_i of
-the target has, given u_i and c_i, a normal density whether it read the document or not; both u_i and c_i - g tell of the
-level, and u_i + g and c_i of what a reader would score. With a share pi of the documents read,
+variance s^2 each. Its level is free and its gain from x readings normal, N(g, tau^2) over documents, so the score t_i
+of the target has, given u_i and c_i, a normal density whether it read the document or not; both u_i and c_i - g tell of
+the level, and u_i + g and c_i of what a reader would score. With a share pi of the documents read,
 
     t_i ~ pi N(a_i, v_a + s^2) + (1 - pi) N(b_i, v_b + s^2).
 

@@ -19,7 +19,7 @@ import scipy
 
 from nonmember.checks import require_count
 from nonmember.stats._arrays import FloatArray, IntArray, as_scores
-from nonmember.stats.monte_carlo import PermutationP, draws_to_add, permutation_p
+from nonmember.stats.monte_carlo import PermutationP, draws_to_add, monte_carlo_error, permutation_p
 
 
 class Interval(NamedTuple):
@@ -244,6 +244,11 @@ class RateDifference:
     z: float
     z_p_value: float
     distribution: FloatArray = field(repr=False)
+
+    @property
+    def p_error(self) -> float:
+        """Monte-Carlo standard error of p."""
+        return monte_carlo_error(self.p_value, self.num_resamples)
 
 
 def difference_of_rates(

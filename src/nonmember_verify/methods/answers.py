@@ -10,7 +10,7 @@ from scipy import stats
 from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
 from nonmember_verify.report import Report, agree
-from nonmember_verify.resampling import BLOCK, OWN_RESAMPLES, check_distribution, check_p, interval_of
+from nonmember_verify.resampling import BLOCK, OWN_RESAMPLES, check_distribution, check_p, draws_to_add, interval_of
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
@@ -72,22 +72,36 @@ def _stands(less: np.ndarray, more: np.ndarray, alpha: float) -> bool:
     if min(min(side[:, 0].sum(), (side[:, 1] - side[:, 0]).sum()) for side in sides) >= FEW_HITS:
         return True
     first, second = (np.sort(side[:, 0] / side[:, 1]) for side in (more, less))
-    return _p_of_permutations(first, second, FEW_PERMUTATIONS, np.random.default_rng(0)) < alpha
+    return _p_of_permutations(first, second, FEW_PERMUTATIONS, alpha, np.random.default_rng(0)) < alpha
 
 
-def _p_of_permutations(first: FloatArray, second: FloatArray, number: int, rng: np.random.Generator) -> float:
+def _p_of_permutations(
+    first: FloatArray, second: FloatArray, number: int, alpha: float, rng: np.random.Generator
+) -> float:
     both = np.concatenate([first, second])
     if np.isin(both, (0, 1)).all():
         return float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
     if min(len(first), len(second)) == 1:
         return float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
+    if math.comb(len(both), len(first)) <= number:
+        return _permuted(first, second, np.inf, None)
+    as_high, drawn, more, p = 0, 0, number, 1.0
+    while more:
+        as_high += round(_permuted(first, second, more, rng) * (more + 1)) - 1
+        drawn += more
+        p = (1 + as_high) / (1 + drawn)
+        more = draws_to_add(p, drawn, alpha)
+    return p
+
+
+def _permuted(first: FloatArray, second: FloatArray, number: float, rng: np.random.Generator | None) -> float:
     return float(
         stats.permutation_test(
             (first, second),
             lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
             vectorized=True,
             n_resamples=number,
-            batch=max(1, BLOCK // len(both)),
+            batch=max(1, BLOCK // (len(first) + len(second))),
             alternative="greater",
             rng=rng,
         ).pvalue
@@ -104,7 +118,8 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     number, alpha = settings["num_resamples"], audit.alpha
     sides = ("heldout", "suspect") if settings["reference"] == "non_member" else ("suspect", "heldout")
     less, more = (_hits(audit, name) for name in sides)
-    p, distribution = _rates(less, more, number, rng)
+    p, distribution = _rates(less, more, number, alpha, rng)
+    number = len(distribution)
     low, high = np.quantile(distribution, (alpha, 1 - alpha))
     difference = float(less[:, 0].sum() / less[:, 1].sum()) - float(more[:, 0].sum() / more[:, 1].sum())
     bounds = {"upper bound": (stated["ci_high"], float(high)), "lower bound": (audit.details["lower"], float(low))}
@@ -119,7 +134,13 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
         asked = _answers_of(audit, name, "hits")
         invalid |= len(asked) < MIN_DOCUMENTS or 1 - _valid_share(asked) > settings["max_invalid"]
     if settings["control"]:
-        p_control, _ = _rates(_hits(audit, f"{sides[0]}_control"), _hits(audit, f"{sides[1]}_control"), number, rng)
+        p_control, _ = _rates(
+            _hits(audit, f"{sides[0]}_control"),
+            _hits(audit, f"{sides[1]}_control"),
+            settings["num_resamples"],
+            alpha,
+            rng,
+        )
         report.numbers("control", {"p": (audit.details["control"]["p_value"], p_control)}, "with the seed")
         invalid |= p_control < alpha
     evidence = MEMBERSHIP if settings["reference"] == "non_member" else NON_MEMBERSHIP
@@ -132,15 +153,27 @@ def _hits(audit: Audit, name: str) -> np.ndarray:
     return np.array([[sum(items), len(items)] for items in _by_unit(audit, name, "hits")], dtype=np.int64)
 
 
-def _rates(less: np.ndarray, more: np.ndarray, number: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
-    """p and the resampled differences, units of a kind drawn together."""
+def _rates(
+    less: np.ndarray, more: np.ndarray, number: int, alpha: float, rng: np.random.Generator
+) -> tuple[float, FloatArray]:
+    """p and the resampled differences, units of a kind drawn together, and drawn on while p lies near alpha."""
+    reached, distribution = 0, np.empty(0)
+    while number:
+        found, differences = _drawn_rates(less, more, number, rng)
+        reached, distribution = reached + found, np.concatenate([distribution, differences])
+        p = (1 + reached) / (len(distribution) + 1)
+        number = draws_to_add(p, len(distribution), alpha)
+    return p, distribution
+
+
+def _drawn_rates(less: np.ndarray, more: np.ndarray, number: int, rng: np.random.Generator) -> tuple[int, FloatArray]:
+    """How many resampled differences are 0 or above, and all of them."""
     sums = []
     for side in (less, more):
         kinds, counts = np.unique(side, axis=0, return_counts=True)
         sums.append((rng.multinomial(len(side), counts / counts.sum(), size=number) @ kinds).T)
     (hits, asked), (other_hits, other_asked) = sums
-    reached = int((hits * other_asked >= other_hits * asked).sum())
-    return (1 + reached) / (number + 1), np.asarray(hits / asked - other_hits / other_asked)
+    return int((hits * other_asked >= other_hits * asked).sum()), np.asarray(hits / asked - other_hits / other_asked)
 
 
 def _drawn_one_by_one(side: np.ndarray, rng: np.random.Generator) -> FloatArray:

@@ -23,6 +23,7 @@ MIN_DOCUMENTS = 30
 TAIL = 0.1
 TOLERANCE = 1e-6
 DOSES, RELATED = 241, 13  # places of the curve
+PRIOR_DF = 4  # degrees of freedom of a given shape of errors
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -38,8 +39,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     }
     shape = None if settings["panel"]["shape"] is None else np.array(settings["panel"]["shape"])
     curve = Curve(list(controls.values()), shape)
-    # Of audits before there was such a dose, membership was claimed against no reading at all.
-    wanted, exceed, heaviest = settings["exclude"], settings.get("exceed", 0.0), float(curve.doses[-1])
+    wanted, exceed, heaviest = settings["exclude"], settings["exceed"], float(curve.doses[-1])
     if not 0 <= exceed < wanted <= heaviest:
         report.failed(
             "doses", f"exceed {exceed}, exclude {wanted} and the heaviest dose {heaviest:g} must rise from 0."
@@ -52,17 +52,26 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     }
     report.numbers("features", pairs, "from the scores")
     _check_reading(audit, curve, reading, exceed, report)
-    pairs = {"readings": ([item["reading"] for item in stated.values()], [left_out[role] for role in stated])}
+    pairs = {
+        "readings": (
+            [item["reading"] for item in stated.values()],
+            [left_out[role] and left_out[role].estimate for role in stated],
+        )
+    }
     report.numbers("controls left out in turn", pairs, "by a second implementation", tolerance=TOLERANCE)
     report.ok("p and interval, by other draws", "they are made without draws: no seed changes them.")
     report.unchecked("partial use", "the shares that may have been read are taken as stated; no verdict rests on them")
-    orders = left_out
-    if "exceed" in settings:  # since then the order is that of the meter made of all controls
-        orders = {role: curve.read(item.features, wanted, alpha).estimate for role, item in controls.items()}
-    gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
-    if known := [(stated[role]["dose"], item) for role, item in orders.items() if item is not None]:
-        doses, estimates = np.array(known, dtype=np.float64).T
-        gates["order"] = correlation(doses, estimates, "spearman")
+    known = [(stated[role]["dose"], item) for role, item in left_out.items() if item is not None]
+    outside = sum(not item.low <= dose <= (math.inf if item.high is None else item.high) for dose, item in known)
+    doses, estimates = zip(
+        *((item.dose, curve.read(item.features, wanted, alpha).estimate) for item in controls.values()), strict=True
+    )
+    gates: dict[str, float | None] = {
+        "separation": curve.separation,
+        "fit": reading.p_fit,
+        "order": correlation(np.array(doses, dtype=np.float64), np.array(estimates), "spearman"),
+        "left_out": float(stats.binom.sf(outside - 1, len(known), alpha)),
+    }
     if settings["controls"]["own_base"]:
         gates |= _of_base(audit, list(stated))
         if settings["gates"].get("max_weight_ratio") is not None and "weights" not in details["gates"]:
@@ -82,25 +91,26 @@ def _between(settings: Mapping[str, Any]) -> Between | None:
 
 def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, report: Report) -> None:
     details, heaviest = audit.details, float(curve.doses[-1])
-    pairs = audit.beside(readings=reading.estimate, low=reading.low, high=reading.high, p=reading.p_at_least) | {
+    p = reading.p_at_most if reading.p_at_most < audit.alpha else reading.p_at_least  # of the test that decides
+    pairs = audit.beside(readings=reading.estimate, low=reading.low, high=reading.high, p=p) | {
+        "p of the excluded dose": (details["p_value_of_excluded"], reading.p_at_least),
+        "p of the exceeded dose": (details["p_value_of_exceeded"], reading.p_at_most),
         "p of no reading": (details["p_value_of_no_reading"], reading.p_none),
         "p of fit": (details["p_value_of_fit"], reading.p_fit),
         "cleared dose": (details["cleared_dose"], reading.cleared),
         "separation": (details["separation"], curve.separation),
         "in words": (details["readings"], readings_of(reading, heaviest)),
         "doses": (
-            [details["excluded_dose"], details.get("exceeded_dose", exceed), details["heaviest_dose"]],
+            [details["excluded_dose"], details["exceeded_dose"], details["heaviest_dose"]],
             [audit.settings["exclude"], exceed, heaviest],
         ),
     }
-    if "exceed" in audit.settings:
-        pairs["p of the exceeded dose"] = (details["p_value_of_exceeded"], reading.p_at_most)
     origin = "from the features, by a second implementation of the curve"
     report.numbers("statistic, interval and p", pairs, origin, tolerance=TOLERANCE)
 
 
 def _expected(settings: Mapping[str, Any]) -> set[str]:
-    names = {"separation", "fit"}
+    names = {"separation", "fit", "order", "left_out"}
     if settings["controls"]["own_base"]:
         names |= {"base"} | ({"shift"} if settings["gates"]["max_shift"] is not None else set())
     return names | ({"layout"} if settings["gates"]["max_layout_auc"] is not None else set())
@@ -166,13 +176,13 @@ def _of_delta(quantity: str, model: FloatArray, reference: FloatArray) -> float:
     return float(np.polyfit(reference, model - reference, 1)[0])
 
 
-def _left_out(role: str, controls: Mapping[str, Control], shape: FloatArray | None, alpha: float) -> float | None:
+def _left_out(role: str, controls: Mapping[str, Control], shape: FloatArray | None, alpha: float) -> Reading | None:
     others = [item for name, item in controls.items() if name != role]
     doses = [item.dose for item in others]
     if min(doses) > 0 or max(doses) < max(item.dose for item in controls.values()):
         return None
     try:
-        return Curve(others, shape).read(controls[role].features, max(doses), alpha).estimate
+        return Curve(others, shape).read(controls[role].features, max(doses), alpha)
     except ValueError:
         return None
 
@@ -355,10 +365,12 @@ def _even(most: float, number: int) -> FloatArray:
 
 def _covariance(errors: FloatArray, df: int, shape: FloatArray | None) -> tuple[FloatArray, int]:
     number = errors.shape[1]
-    products = errors.T @ errors
+    products, given = errors.T @ errors, shape is not None
     if shape is None:
         spread = np.sqrt(np.diag(products) / df)
         correlation = products / df / np.outer(spread, spread)
         shape = (df * correlation + number * np.eye(number)) / (df + number) * np.outer(spread, spread)
-    scale = float(np.trace(np.linalg.inv(shape) @ products)) / (number * df)
-    return np.asarray(shape * scale), number * df
+    scaled = shape * float(np.trace(np.linalg.inv(shape) @ products)) / (number * df)
+    if not given:
+        return np.asarray(scaled), number * df
+    return np.asarray((PRIOR_DF * scaled + products) / (PRIOR_DF + df)), max(1, PRIOR_DF + df - number + 1)

@@ -32,12 +32,17 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     metric, number = settings["rank_metric"], settings["num_resamples"]
     details = audit.details
     rho = [correlation(item, target, metric) for item in (reference, distilled)]
-    first, second = resampling.resampled([reference, distilled], target, metric, audit.rng(), number, clusters)
-    distribution = first - second
+    rng, distribution, more = audit.rng(), np.empty(0), number
+    while more:
+        first, second = resampling.resampled([reference, distilled], target, metric, rng, more, clusters)
+        distribution = np.concatenate([distribution, first - second])
+        p = p_of(distribution, settings["margin"])
+        more = resampling.draws_to_add(p, len(distribution), audit.alpha)
+    number = len(distribution)
     low, high = interval_of(distribution, audit.alpha)
-    p = p_of(distribution, settings["margin"])
     report.numbers("p", audit.beside(p=p), f"from {number:,} resamples with the seed", tolerance=0.0)
     further = {
+        "num_resamples": float(number),
         "rho_reference_target": rho[0],
         "rho_distilled_target": rho[1],
         "rho_distilled_reference": correlation(distilled, reference, metric),
@@ -48,7 +53,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     origin = f"from the scores, {number:,} resamples with the seed"
     report.numbers("statistic, interval and further numbers", pairs, origin)
     resampling.check_distribution(audit, distribution, report)
-    _check_by_other_draws(audit, [reference, distilled], target, report)
+    _check_by_other_draws(audit, [reference, distilled], target, number, report)
     decision = NON_MEMBERSHIP if p < audit.alpha else "inconclusive"
     if len(suspect) < MIN_DOCUMENTS or np.isnan(distribution).mean() > MAX_UNDEFINED:
         decision = "invalid"
@@ -63,7 +68,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
             asked = OF_CLEARANCE if p < audit.alpha else {"target_gain": OF_CLEARANCE["target_gain"]}
             expected |= {name for name, bound in asked.items() if settings["gates"].get(bound) is not None}
         _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
-        _check_power(audit, report)
+        if not _check_power(audit, report) and decision == NON_MEMBERSHIP:
+            decision = "inconclusive"
     return Conclusion(decision, stated_gates=taken)
 
 
@@ -74,14 +80,16 @@ def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
         report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
 
 
-def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
+def _check_by_other_draws(
+    audit: Audit, others: list[FloatArray], target: FloatArray, number: int, report: Report
+) -> None:
     """p and interval by another algorithm and other draws, as far as draws allow."""
     settings, stated = audit.settings, audit.statistics
     own, clusters = resampling.generator(*others, target), audit.clusters("suspect")
     first, second = resampling.resampled(
         others, target, settings["rank_metric"], own, resampling.OWN_RESAMPLES, clusters
     )
-    distribution, number = first - second, settings["num_resamples"]
+    distribution = first - second
     found, p = p_of(distribution, settings["margin"]), stated["p_value"]
     inside = resampling.ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)
     agrees = abs(found - p) <= resampling.room_of_p(p, number) and (inside or number < resampling.FEW)
@@ -116,14 +124,14 @@ def gates_of(audit: Audit, role: str) -> dict[str, float]:
     }
 
 
-def _check_power(audit: Audit, report: Report) -> None:
-    """Whether the test could have cleared the set, where the question asks for it; no verdict rests on it."""
+def _check_power(audit: Audit, report: Report) -> bool:
+    """Whether the test could have cleared the set, where the question asks for it; else nothing is cleared."""
     stated, gates = audit.details.get("power"), audit.settings["gates"]
     delta, agreement = (gates.get(name) for name in ("min_third_delta", "min_third_agreement"))
     if stated is None or (delta is None and agreement is None):
         if stated is not None or delta is not None or agreement is not None:
             report.failed("power", "the question asks for it and it is not there, or the other way round.")
-        return
+        return True
     third, found = audit.groups["third"].values, gates_of(audit, "distilled")
     rho = [
         correlation(third[role], third["target"], audit.settings["rank_metric"]) for role in ("reference", "distilled")
@@ -137,6 +145,7 @@ def _check_power(audit: Audit, report: Report) -> None:
     }
     pairs = {name: (stated[name], value) for name, value in numbers.items()}
     report.numbers("power", pairs, "from the scores on third text")
+    return bool(numbers["has_power"])
 
 
 def _bound(stated: float | None) -> float:

@@ -54,8 +54,7 @@ OTHER_BASE = (
     "that was trained at a lower rate, by an adapter, on more text, or on other text afterwards has read the set "
     "more often than estimated."
 )
-
-
+EXCEEDED = "The target is one more model that read the suspect set {:g} times or less."
 OWN_SHAPE = (
     "The panel gives no shape of its features' errors, so it was estimated from these controls: p-values are too "
     "small and intervals too narrow (docs/methods/dose.md). Measure a shape on other sets, or take one feature."
@@ -78,10 +77,11 @@ class DoseDetails(Details):
     readings: str  # the estimate in words
     cleared_dose: float | None  # the least dose from which on all are excluded; None where none is
     p_value_of_no_reading: float  # of the target's having read nothing of the set
-    p_value_of_exceeded: float  # of `exceeded_dose` or fewer
+    p_value_of_exceeded: float  # of `exceeded_dose` or fewer readings, low where the set was read
+    p_value_of_excluded: float  # of `excluded_dose` or more readings, low where it was not
     p_value_of_fit: float  # of the target's being like some model that read so or so often
     related_readings: float  # estimated readings of related text
-    excluded_dose: float  # the dose of which the result's p-value is
+    excluded_dose: float  # the dose that a verdict of non-membership excludes
     exceeded_dose: float  # the dose above which a target is said to have read
     heaviest_dose: float  # the heaviest one planted
     panel: str  # version of the panel of features
@@ -201,10 +201,13 @@ class Dose(Method):
         }
         curve = dose_curve(list(controls.values()), self._shape)
         reading = self._read(curve, features[TARGET], self._between)
-        left_out = {role: self._left_out(role, controls, features) for role in controls}
+        left_out = {role: self._left_out(role, controls) for role in controls}
         findings = [
             *self.gates.of_curve(
                 curve.separation, [(item.dose, self._estimate(curve, item)) for item in controls.values()]
+            ),
+            self.gates.of_left_out(
+                [_holds(item, controls[role].dose) for role, item in left_out.items() if item is not None], self.alpha
             ),
             *(self._of_base(third, models) if self.controls.own_base else ()),
             self.gates.of_fit(reading),
@@ -214,9 +217,14 @@ class Dose(Method):
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
         parts = self._shares(suspect, third, models, rng)
+        # The test of the verdict; the other one's p stands in the details.
+        claim: Claim = "membership" if reading.p_at_most < self.alpha else "non_membership"
+        null_hypothesis = EXCEEDED.format(self.exceed) if claim == "membership" else self.null_hypothesis
         return TestOutcome(
             statistic=reading.estimate,
-            p_value=reading.p_at_least,
+            p_value=reading.p_at_most if claim == "membership" else reading.p_at_least,
+            claim=claim,
+            null_hypothesis=null_hypothesis,
             ci_low=reading.low,
             ci_high=math.nan if reading.high is None else reading.high,
             alpha=self.alpha,
@@ -228,6 +236,7 @@ class Dose(Method):
                 cleared_dose=reading.cleared_dose,
                 p_value_of_no_reading=reading.p_none,
                 p_value_of_exceeded=reading.p_at_most,
+                p_value_of_excluded=reading.p_at_least,
                 p_value_of_fit=reading.p_fit,
                 related_readings=reading.related,
                 excluded_dose=self.exclude,
@@ -242,7 +251,7 @@ class Dose(Method):
                         "role": role,
                         "dose": control.dose,
                         "related": control.related,
-                        "reading": left_out[role],
+                        "reading": None if left_out[role] is None else left_out[role].estimate,
                         "features": features[role],
                     }
                     for role, control in controls.items()
@@ -271,20 +280,15 @@ class Dose(Method):
     def _estimate(self, curve: DoseCurve, control: Control) -> float:
         return curve.read(control.values, wanted=self.exclude, alpha=self.alpha).estimate
 
-    def _left_out(
-        self, role: str, controls: Mapping[str, Control], features: Mapping[str, Mapping[str, float]]
-    ) -> float | None:
+    def _left_out(self, role: str, controls: Mapping[str, Control]) -> DoseReading | None:
         """What the meter would say of a control, made of the others; None where these end at a lighter dose."""
         others = [control for name, control in controls.items() if name != role]
         doses = [control.dose for control in others]
         if min(doses) > 0 or max(doses) < max(control.dose for control in controls.values()):
             return None
         try:
-            return (
-                dose_curve(others, self._shape)
-                .read(_vector(features[role]), wanted=max(doses), alpha=self.alpha)
-                .estimate
-            )
+            curve = dose_curve(others, self._shape)
+            return curve.read(controls[role].values, wanted=max(doses), alpha=self.alpha)
         except ValueError:  # too few are left to tell how much controls differ
             return None
 
@@ -313,10 +317,11 @@ class Dose(Method):
         cls, settings: Mapping[str, Any], p_value: float | None, details: Mapping[str, Any]
     ) -> Mapping[Claim, float]:
         """Of membership too, where controls read related text and not the set."""
-        tests = dict(super().p_values(settings, p_value, details))
-        exceeded = details.get("p_value_of_exceeded")
-        if exceeded is not None and any(item["related"] and not item["dose"] for item in details.get("controls", ())):
-            tests["membership"] = exceeded
+        if p_value is None:
+            return {}
+        tests: dict[Claim, float] = {"non_membership": details["p_value_of_excluded"]}
+        if any(item["related"] and not item["dose"] for item in details["controls"]):
+            tests["membership"] = details["p_value_of_exceeded"]
         return tests
 
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
@@ -356,18 +361,21 @@ class Dose(Method):
             column = _column(role, score)
             return np.asarray(suspect.values[column] - third.values[column].mean())
 
-        by_dose: dict[int, list[FloatArray]] = {}
+        by_dose: dict[float, list[FloatArray]] = {}
         for item in controls:
-            by_dose.setdefault(item.exposure.exposures, []).append(gain(item.role))
-        means = {dose: np.mean(gains, axis=0) for dose, gains in by_dose.items()}
-        squares = sum(((np.array(gains) - means[dose]) ** 2).sum() for dose, gains in by_dose.items())
-        df = sum(len(gains) - 1 for gains in by_dose.values()) * len(suspect.doc_ids)
-        scatter = math.sqrt(squares / df * (1 + 1 / len(by_dose[0])))
-        gained, clusters = gain(TARGET) - means[0], units(suspect, SUSPECT)
+            by_dose.setdefault(float(item.exposure.exposures), []).append(gain(item.role))
         settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
-        expected = {float(dose): mean - means[0] for dose, mean in sorted(means.items()) if dose}
-        scatters, is_known = np.full(len(suspect.doc_ids), scatter), 0 < scatter < math.inf
-        return partial_use(gained, expected, scatters, clusters, **settings) if is_known else []
+        return partial_use(
+            gain(TARGET),
+            {dose: np.array(gains) for dose, gains in by_dose.items()},
+            units(suspect, SUSPECT),
+            **settings,
+        )
+
+
+def _holds(reading: DoseReading, dose: float) -> bool:
+    """Whether the interval holds the dose."""
+    return reading.low <= dose <= (math.inf if reading.high is None else reading.high)
 
 
 def _vector(features: Mapping[str, float]) -> FloatArray:

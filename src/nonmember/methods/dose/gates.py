@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+import scipy
 
 from nonmember.checks import Checked, Count, Number
 from nonmember.methods.gates import Finding, above, below, same_layout
@@ -24,6 +25,9 @@ class DoseGates(Checked):
     min_order: Annotated[float, Number("[-1, 1)")]
     # P-value of the target's being like some model that read so or so often.
     min_fit: Annotated[float, Number("[0, 1)")]
+    # P-value of as many controls, each read by a meter made of the others, lying outside their intervals, where each
+    # does so with probability alpha.
+    min_left_out: Annotated[float, Number("[0, 1)")]
     # How far the target's mean score on the third text may lie from the controls', in standard deviations of one more
     # control; a target that read much more or less other text than they stands elsewhere on their curve; null: any.
     max_shift: Annotated[float | None, Number("(0, inf)")]
@@ -60,6 +64,16 @@ class DoseGates(Checked):
                 "The rank correlation of what the controls have read with what the meter says of them",
             ),
         ]
+
+    def of_left_out(self, held: Sequence[bool], alpha: float) -> Finding:
+        """Whether intervals hold what is known to be true. held: of each control, read by a meter made of the others,
+        whether its interval holds its dose."""
+        outside = len(held) - sum(held)
+        what = (
+            f"{outside} of {len(held)} controls lie outside the interval of a meter made of the others. The p-value of "
+            "so many (does the order of training, or something else that they do not share, move them?)"
+        )
+        return above("left_out", float(scipy.stats.binom.sf(outside - 1, len(held), alpha)), self.min_left_out, what)
 
     def of_fit(self, reading: DoseReading) -> Finding:
         """Whether the target is like any model that read so or so often, or more often than the heaviest dose."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from nonmember.checks import Checked, Number, require_kind, require_text
-from nonmember.methods.base import require_score
+from nonmember.methods.base import require_score_by_itself
 from nonmember.records import FloatArray
 from nonmember.scores import Score
 from nonmember.stats.correlation import rank_correlation
@@ -28,7 +28,7 @@ class Feature(Checked):
     documents gain more).   spread: standard deviation of delta, less that of the third text.
     """
 
-    score: Annotated[Score, require_score]
+    score: Annotated[Score, require_score_by_itself]
     quantity: Quantity
 
     fields_called = "{field} of a feature"

@@ -209,7 +209,7 @@ class McPdd(Method):
         found = self._difference(documents, "", rng)
         control = self._difference(documents, CONTROL, rng) if self.control else None
         reasons = [*self.reasons_against(documents), *self._gap(control)]
-        exact = exact_where_few(*self._sides(documents, ""))
+        exact = exact_where_few(*self._sides(documents, ""), alpha=self.alpha)
         verdict: Verdict = "inconclusive"
         if reasons:
             verdict = "invalid"
@@ -218,6 +218,7 @@ class McPdd(Method):
         return TestOutcome(
             statistic=found.difference,
             p_value=found.p_value,
+            p_error=found.p_error,
             ci_high=found.upper,
             alpha=self.alpha,
             verdict=verdict,

@@ -87,6 +87,7 @@ class PrismDetails(Details):
     rho_distilled_reference: float | None = None  # under distilled reference and reference
     # With a margin of 0.1.
     p_value_at_larger_margin: float | None = field(metadata={"key": "p_value_at_margin_0.1"}, default=None)
+    num_resamples: int | None = None  # drawn in all: more than were asked for where p lay near alpha
     num_undefined_resamples: int | None = None  # resamples of constant scores
     num_tied_scores: Mapping[str, int] | None = None  # role -> documents less different scores
     gates: Mapping[str, Gate] | None = None  # name of a gate -> what was found; left out where none was applied
@@ -187,6 +188,7 @@ class Prism(SampledMethod):
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
+            p_error=difference.p_error,
             ci_low=difference.ci_low,
             ci_high=difference.ci_high,
             alpha=self.alpha,
@@ -198,6 +200,7 @@ class Prism(SampledMethod):
                 rho_distilled_target=difference.rho_distilled_target,
                 rho_distilled_reference=rank_correlation(distilled, reference, self.rank_metric),
                 p_value_at_larger_margin=bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
+                num_resamples=difference.num_resamples,
                 num_undefined_resamples=difference.num_undefined,
                 num_tied_scores={
                     role: difference.num_documents - len(np.unique(scores.values[role])) for role in SCORED
@@ -226,7 +229,9 @@ class Prism(SampledMethod):
             if failed := failures(findings):
                 verdict = "inconclusive"
         gates = as_details(findings)
-        if power is not None and verdict == "inconclusive" and (why := self.gates.why_no_power(power)):
+        if power is not None and verdict != "invalid" and (why := self.gates.why_no_power(power)):
+            # Else another score, tried where this one has no power, would be a second test at the same level.
+            verdict = "inconclusive"
             failed.append(why)
         if verdict == "evidence_of_non_membership" and (gates["kl"]["value"] or 0.0) <= self.gates.min_kl_gain:
             failed.append(NEAR)
