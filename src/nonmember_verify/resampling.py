@@ -6,7 +6,7 @@ apart. Who chose the seed did not choose these: they are drawn by a hash of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import stats
@@ -15,6 +15,7 @@ from nonmember_verify.bundle import Audit, FloatArray, IntArray
 from nonmember_verify.envelope import canonical, sha256
 from nonmember_verify.report import Report
 
+Statistic = Callable[..., FloatArray]  # of two arrays of units and the axis that they lie along
 OWN_RESAMPLES = 4000
 SIGMAS = 5.0  # how far two draws of one number may lie apart
 FEW = 500  # resamples below which an end lies between two of them, too far apart to be held to anything
@@ -69,6 +70,36 @@ def draws_to_add(p: float, number: int, alpha: float) -> int:
     """As many again while p lies within four standard errors of alpha, up to a million in all."""
     near = abs(p - alpha) <= 4 * math.sqrt(p * (1 - p) / number)
     return max(0, min(number, 1_000_000 - number)) if near else 0
+
+
+def permuted(
+    first: FloatArray, second: FloatArray, statistic: Statistic, number: float, rng: np.random.Generator | None
+) -> float:
+    """One-sided p of units that change groups; all ways where the number is infinite."""
+    return float(
+        stats.permutation_test(
+            (first, second),
+            statistic,
+            vectorized=True,
+            n_resamples=number,
+            batch=max(1, BLOCK // (len(first) + len(second))),
+            alternative="greater",
+            rng=rng,
+        ).pvalue
+    )
+
+
+def permuted_until_decided(
+    first: FloatArray, second: FloatArray, statistic: Statistic, number: int, alpha: float, rng: np.random.Generator
+) -> tuple[float, int]:
+    """p of random permutations, drawn on while it lies near alpha, and how many they were."""
+    as_high, drawn, p = 0, 0, 1.0
+    while number:
+        as_high += round(permuted(first, second, statistic, number, rng) * (number + 1)) - 1
+        drawn += number
+        p = (1 + as_high) / (1 + drawn)
+        number = draws_to_add(p, drawn, alpha)
+    return p, drawn
 
 
 def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, float | None]:

@@ -71,7 +71,7 @@ def test_p_values_of_a_result_by_claim():
     assert Prism.p_values({}, 0.2, {}) == {"non_membership": 0.2}
     assert Prism.p_values({}, None, {}) == {}
     assert Decop.p_values({"calibrate": False}, 0.06, {"p_value_greater": 0.97}) == {"membership": 0.97}
-    known = {"p_value_of_exceeded": 0.4, "controls": [{"dose": 0, "related": 4}]}
+    known = {"p_value_of_exceeded": 0.4, "p_value_of_excluded": 0.2, "controls": [{"dose": 0, "related": 4}]}
     assert Dose.p_values({}, 0.2, known) == {"non_membership": 0.2, "membership": 0.4}
     assert Dose.p_values({}, 0.2, known | {"controls": [{"dose": 0, "related": 0}]}) == {"non_membership": 0.2}
 

@@ -83,7 +83,8 @@ def test_no_evidence_is_inconclusive_and_never_the_opposite(agreement):
     assert "not evidence that the dataset was used" in outcome.allowed_claim
 
 
-def test_p_equal_to_alpha_is_not_below_it():
+def test_p_equal_to_alpha_is_not_below_it(monkeypatch):
+    monkeypatch.setattr("nonmember.stats.bootstrap.draws_to_add", lambda *_: 0)  # which would move p
     scores = role_scores(200, **CLEARED)
     margin = prism(scores).statistic * 0.7
     p_value = prism(scores, margin=margin).p_value

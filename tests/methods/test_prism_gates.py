@@ -229,7 +229,8 @@ def test_a_reference_that_starts_near_need_not_come_closer(start, end, bound, pa
         # The distilled reference is closer on third text, and the set is not cleared.
         ((0.5, 0.95), 20, False, "differs in general"),
         ((0.95, 0.5), 20, True, ""),
-        ((0.5, 0.95), 0.3, False, ""),  # it is cleared all the same
+        ((0.95, 0.5), 0.3, True, ""),
+        ((0.5, 0.95), 0.3, False, "differs in general"),  # nor is it where Delta is significant
         ((0.1, 0.05), 20, False, "score@method.score=loss"),  # ranks are noise
     ],
 )
@@ -248,7 +249,7 @@ def test_a_test_that_could_not_have_cleared_says_why(on_third, agreement, power,
     expected = [stats.spearmanr(scores[role], target).statistic for role in ("reference", "distilled")]
     assert [told["rho_reference_target"], told["rho_distilled_target"]] == pytest.approx(expected)
     assert (told["kl_fall"], told["kl_fall_third"]) == pytest.approx((0.1, 0.1))
-    assert outcome.verdict == ("evidence_of_non_membership" if agreement < 1 else "inconclusive")
+    assert outcome.verdict == ("evidence_of_non_membership" if power and agreement < 1 else "inconclusive")
     warned = [says in text and "dose" in text for text in outcome.warnings if text.startswith("No power")]
     assert warned == [True] * bool(says)
     without = replace(PRISM, gates=replace(GATES, min_third_delta=None, min_third_agreement=None))

@@ -95,7 +95,7 @@ def test_a_plain_loop_over_the_same_draws_agrees(metric, decimals) -> None:
     result = bootstrap(reference, target, distilled, metric=metric, num_resamples=50, seed=11)
     counts = np.empty((80, 50))
     draw_counts(np.random.default_rng(11), out=counts)
-    for column, got in zip(counts.T.astype(int), result.distribution, strict=True):
+    for column, got in zip(counts.T.astype(int), result.distribution[:50], strict=True):
         drawn = np.repeat(np.arange(80), column)
         rho_reference = SCIPY[metric](reference[drawn], target[drawn]).statistic
         rho_distilled = SCIPY[metric](distilled[drawn], target[drawn]).statistic
@@ -177,11 +177,22 @@ def test_only_the_order_of_each_score_counts(metric) -> None:
 
 
 def test_swapping_the_models_turns_the_sign() -> None:
-    reference, target, distilled = noisy_copies(9, 60, 0.5, 0.8)
+    reference, target, distilled = noisy_copies(9, 60, 0.5, 0.6)
     forth, back = bootstrap(reference, target, distilled), bootstrap(distilled, target, reference)
     np.testing.assert_array_equal(forth.distribution, -back.distribution)
     assert forth.statistic == -back.statistic > 0
     assert forth.p_value + back.p_value == pytest.approx(1 + 1 / 401)
+
+
+def test_near_alpha_draws_go_on_until_chance_does_not_decide() -> None:
+    """Of these data p is .0288 (a million resamples): 400 cannot say on which side of .05 it lies."""
+    reference, target, distilled = noisy_copies(9, 60, 0.5, 0.8)
+    few = [bootstrap(reference, target, distilled, seed=seed, alpha=1e-9).p_value for seed in range(40)]
+    assert any(p >= 0.05 for p in few)
+    found = [bootstrap(reference, target, distilled, seed=seed) for seed in range(10)]
+    assert all(item.p_value < 0.05 for item in found)
+    assert all(abs(item.p_value - 0.05) > 4 * item.p_error for item in found)
+    assert max(item.num_resamples for item in found) > 3000
 
 
 def test_equal_models_differ_by_exactly_nothing() -> None:

@@ -59,7 +59,7 @@ def test_documents_are_resampled_and_not_masks():
 
 
 def test_p_is_never_zero_and_ties_count():
-    assert difference(hits(0, 20), hits(20, 20), num_resamples=99).p_value == 1 / 100
+    assert difference(hits(0, 20), hits(20, 20), num_resamples=199).p_value == 1 / 200
     same = difference(hits(20, 20), hits(20, 20), num_resamples=99)
     assert (same.p_value, same.difference, same.upper) == (1.0, 0.0, 0.0)
     assert np.isnan(same.z)

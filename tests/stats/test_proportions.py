@@ -51,17 +51,18 @@ def p_of_all_orders(first: list[float], second: list[float]) -> float:
     [([0.5, 0.25, 1.0, 0.0], [0.0, 0.25, 0.0, 0.5, 0.1]), ([0.5], [0.5, 0.2, 1.0]), ([0.5, 0.2, 1.0], [0.2])],
 )
 def test_shares_are_compared_over_all_orders_of_units(first, second):
-    found = shares_greater(first, second, num_permutations=1000, rng=np.random.default_rng(0))
-    assert found == pytest.approx(p_of_all_orders(first, second))
+    found = shares_greater(first, second, num_permutations=1000, alpha=0.05, rng=np.random.default_rng(0))
+    assert found.p_value == pytest.approx(p_of_all_orders(first, second))
 
 
 def test_units_of_one_document_make_it_fishers_test():
     first, second = [1, 0, 1, 1, 0], [0, 0, 1, 0, 0, 0]
-    found = shares_greater(first, second, num_permutations=10, rng=np.random.default_rng(0))
-    assert found == pytest.approx(fisher_greater(3, 5, 1, 6)) == pytest.approx(p_of_all_orders(first, second))
+    found = shares_greater(first, second, num_permutations=10, alpha=0.05, rng=np.random.default_rng(0))
+    assert found.p_value == pytest.approx(fisher_greater(3, 5, 1, 6)) == pytest.approx(p_of_all_orders(first, second))
 
 
 def test_random_orders_come_close_and_never_give_nothing():
     rng = np.random.default_rng(1)
     first, second = rng.uniform(0.6, 1, 30), rng.uniform(0, 0.4, 30)
-    assert shares_greater(first, second, num_permutations=99, rng=np.random.default_rng(0)) == pytest.approx(1 / 100)
+    found = shares_greater(first, second, num_permutations=199, alpha=0.05, rng=np.random.default_rng(0))
+    assert found.p_value == pytest.approx(1 / 200)

@@ -10,7 +10,15 @@ from scipy import stats
 from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
 from nonmember_verify.report import Report, agree
-from nonmember_verify.resampling import BLOCK, OWN_RESAMPLES, check_distribution, check_p, draws_to_add, interval_of
+from nonmember_verify.resampling import (
+    OWN_RESAMPLES,
+    check_distribution,
+    check_p,
+    draws_to_add,
+    interval_of,
+    permuted,
+    permuted_until_decided,
+)
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX, MIN_SAMPLED = 30, 5, 2, 10
@@ -84,28 +92,12 @@ def _p_of_permutations(
     if min(len(first), len(second)) == 1:
         return float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
     if math.comb(len(both), len(first)) <= number:
-        return _permuted(first, second, np.inf, None)
-    as_high, drawn, more, p = 0, 0, number, 1.0
-    while more:
-        as_high += round(_permuted(first, second, more, rng) * (more + 1)) - 1
-        drawn += more
-        p = (1 + as_high) / (1 + drawn)
-        more = draws_to_add(p, drawn, alpha)
-    return p
+        return permuted(first, second, _difference, np.inf, None)
+    return permuted_until_decided(first, second, _difference, number, alpha, rng)[0]
 
 
-def _permuted(first: FloatArray, second: FloatArray, number: float, rng: np.random.Generator | None) -> float:
-    return float(
-        stats.permutation_test(
-            (first, second),
-            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
-            vectorized=True,
-            n_resamples=number,
-            batch=max(1, BLOCK // (len(first) + len(second))),
-            alternative="greater",
-            rng=rng,
-        ).pvalue
-    )
+def _difference(first: FloatArray, second: FloatArray, axis: int) -> FloatArray:
+    return np.asarray(first.mean(axis=axis) - second.mean(axis=axis))
 
 
 # MC-PDD ---------------------------------------------------------------------------------------------------------------

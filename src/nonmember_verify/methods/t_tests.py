@@ -1,4 +1,4 @@
-"""Difference in differences: one t over clusters."""
+"""Difference in differences: one t over clusters, and its permutations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
+from nonmember_verify import resampling
 from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
 from nonmember_verify.report import Report
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
@@ -31,12 +32,43 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
         report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
         return Conclusion("invalid")
     df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
-    p = float(stats.t.sf(difference / math.sqrt(variance), df))
+    clusters = [group.by_appearance for group in groups]
+    number, p, draws = audit.settings["num_permutations"], 1.0, None
+    statistic = _t_of(gains, clusters)
+    sizes = own[2], other[2]
+    drawn_from = np.arange(sizes[0]), np.arange(sizes[0], sum(sizes))
+    if math.comb(sum(sizes), sizes[0]) <= number:
+        p = resampling.permuted(*drawn_from, statistic, np.inf, None)
+    else:
+        p, draws = resampling.permuted_until_decided(*drawn_from, statistic, number, audit.alpha, audit.rng())
     reach = float(stats.t.ppf(1 - audit.alpha / 2, df)) * math.sqrt(variance)
-    pairs = audit.beside(difference=difference, p=p, low=difference - reach, high=difference + reach)
-    report.numbers("statistic, p and interval", pairs, "from the scores, by exact sums over clusters")
+    pairs = audit.beside(difference=difference, low=difference - reach, high=difference + reach)
+    report.numbers("statistic and interval", pairs, "from the scores, by exact sums over clusters")
+    report.numbers("p", audit.beside(p=p), f"from {f'{draws:,}' if draws else 'all'} permutations of clusters")
+    if draws:
+        generator = resampling.generator(*gains)
+        drawn = resampling.permuted(*drawn_from, statistic, resampling.OWN_RESAMPLES, generator)
+        resampling.check_p(stated["p_value"], drawn, p, draws, report)
     enough = min(map(len, groups)) >= MIN_DOCUMENTS and min(own[2], other[2]) >= MIN_CLUSTERS
     return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
+
+
+def _t_of(gains: list[FloatArray], clusters: list[IntArray]) -> resampling.Statistic:
+    """t of two groups of drawn clusters, numbered through both sets."""
+    sums = np.concatenate([np.bincount(of, weights=gain) for of, gain in zip(clusters, gains, strict=True)])
+    sizes = np.concatenate([np.bincount(of) for of in clusters]).astype(np.float64)
+
+    def mean_and_variance(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
+        index = drawn.astype(np.int64)
+        whole, count = sums[index].sum(axis=-1, keepdims=True), sizes[index].sum(axis=-1, keepdims=True)
+        without = (whole - sums[index]) / (count - sizes[index]) - whole / count
+        return (whole / count)[..., 0], (without**2).sum(axis=-1) * (1 - 1 / index.shape[-1])
+
+    def t(first: FloatArray, second: FloatArray, axis: int) -> FloatArray:
+        (mean, variance), (other, of_other) = mean_and_variance(first), mean_and_variance(second)
+        return np.asarray((mean - other) / np.sqrt(variance + of_other + np.finfo(np.float64).tiny))
+
+    return t
 
 
 def mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, float, float, int]:
