@@ -16,6 +16,7 @@ from nonmember_verify.report import Report, agree
 NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
 MOST_EXCLUDED = 0.2  # share of documents; with more, no audit is valid
 FOLDS = 5  # sets of fewer documents are not looked at for their layout
+MAX_BLIND = 0.6  # AUC of words, characters or years
 READS_TEXT = {
     "layout": "it uses the layout of the documents, and the bundle holds no text",
     "distinct": "it counts the words of the documents, and the bundle holds no text",
@@ -94,7 +95,7 @@ def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layout_holds(audit: Audit, report: Report) -> bool:
-    """Whether layout alone tells the sets apart no better than the question allows."""
+    """Whether text alone distinguishes the sets no better than the question allows."""
     committed = audit.described["documents"]
     compared = {name: len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups}
     bound = audit.described["thresholds"]["max_layout_auc"] if len(committed) > 1 else None
@@ -111,7 +112,10 @@ def _layout_holds(audit: Audit, report: Report) -> bool:
         )
     elif layout:
         report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
-        return all(auc <= bound for auc in layout.values())
+        blind = audit.details.get("blind_auc") or {}
+        if "heldout" in asked and audit.result["verdict"]["decision"] != "score_only" and not blind:
+            report.failed("layout", "the blind baseline was to be computed too, and its numbers are missing.")
+        return all(auc <= bound for auc in layout.values()) and all(auc <= MAX_BLIND for auc in blind.values())
     return True
 
 

@@ -70,8 +70,8 @@ def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -
         method=method.name,
         settings=settings,
         score=method.score_name,
-        claim=claim,
-        null_hypothesis=null_hypothesis,
+        claim=outcome.claim or claim,
+        null_hypothesis=outcome.null_hypothesis or null_hypothesis,
         alpha=outcome.alpha,
         target=audit.target.readable if "target" in models else None,
         reference=audit.reference.readable if uses_reference else None,
@@ -117,6 +117,7 @@ def _statistics(audit: Audit, suspect: MeasuredGroup, outcome: TestOutcome) -> S
         num_tokens=suspect.num_tokens,
         details=outcome.details.to_json(),
         picture=method.picture,
+        p_error=outcome.p_error,
     )
 
 

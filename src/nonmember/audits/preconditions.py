@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
+from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.models.exposure import Exposures
 from nonmember.models.reading import Read
 from nonmember.observations import Scored
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
-from nonmember.stats.blind import layout_auc
+from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline, layout_auc
 
 COMPARED_WITH = {HELDOUT: "held-out", UNSEEN: "unseen"}  # groups of documents beside the suspect ones
-NUM_FOLDS = 5
+NUM_FOLDS, INVERSE_PENALTY = 5, 0.1  # of the classifiers, as of method=blind
+NEAR_COPY, NUM_PERM = 0.7, 64  # as cleaning=deduplicated has them
+FEW_COPIES = 0.05  # share of the units that may be near copies of others
 FEW_DOCUMENTS = 0.05  # share of the set that controls may have read otherwise than is said
 
 
@@ -33,15 +38,48 @@ def require_documents(audit: Audit, builder: Builder) -> None:
                 f"(dropped on the way: {dropped or 'none'}). Give more documents or loosen the cleaning."
             )
     method.check(corpora)
+    for name, (number, distinct) in units_of(audit, builder).items():
+        if distinct < (1 - FEW_COPIES) * number:
+            raise ValueError(
+                f"The {name} set has {number} documents or clusters and only {distinct} different texts: the others "
+                "are near copies (most of their runs of five words are those of another). A test would take all for "
+                "independent, and its p would be too small. Leave copies out with cleaning=deduplicated, or name what "
+                "belongs together with data.cluster_field."
+            )
 
 
-def require_one_layout(
+def units_of(audit: Audit, builder: Builder) -> dict[str, tuple[int, int]]:
+    """Of each set that a test compares, its documents or clusters and how many of them are no near copies of others.
+
+    In a file whose order is in question copies are part of it, and variants of a canary are alike by design.
+    """
+    if audit.method.claim is None or {"order", "canaries"} & set(audit.method.requirements.inputs):
+        return {}
+    found = {}
+    for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):
+        # Of recorded answers the texts are not at hand, and a few words say nothing of copies.
+        corpus = builder.get(audit.groups[name].corpus)
+        documents = [item for item in corpus.documents if len(item.text.split()) >= SHINGLE_WORDS]
+        if documents:
+            repeated = near_duplicates([item.text for item in documents], NEAR_COPY, NUM_PERM)
+            units = [item.cluster_id or item.doc_id for item in documents]
+            left = {unit for unit, again in zip(units, repeated, strict=True) if not again}
+            found[name] = len(set(units)), len(left)
+    return found
+
+
+def require_alike(
     outcome: TestOutcome, documents: Mapping[str, ScoredDocuments], bound: float | None, seed: int
 ) -> TestOutcome:
-    """`invalid`, with the number, where layout alone tells the suspect set from what it is compared with.
+    """`invalid`, with the number, where text alone distinguishes the suspect set from what it is compared with.
 
-    bound: of the cross-validated AUC; None: not looked at. Its values are in the details, under `layout_auc`. Sets of
-    fewer documents than folds are left alone.
+    Layout, for every set beside it; and words, characters and years (the blind baseline) where a verdict compares it
+    with held-out text. The values are in the details, as `layout_auc` and `blind_auc`. Sets of fewer documents than
+    folds are left alone.
+
+    Args:
+        bound: Of the cross-validated AUC of layout; None: texts of this world are alike by construction, and neither
+            is looked at. That of the blind baseline is `INTERPRETABLE_UP_TO`.
     """
     if bound is None:
         return outcome
@@ -53,7 +91,11 @@ def require_one_layout(
     }
     if not aucs:
         return outcome
-    outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs))
+    blind: dict[str, float] = {}
+    if HELDOUT in aucs and outcome.verdict != "score_only":
+        kinds = blind_between(documents[SUSPECT], documents[HELDOUT], np.random.default_rng([seed, NUM_FOLDS]))
+        blind = {"words": kinds.words.auc, "characters": kinds.characters.auc, "years": kinds.years.auc}
+    outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))
     reasons = [
         "Layout alone (line breaks, indentation, capitals and the like) tells the suspect from the "
         f"{COMPARED_WITH[name]} set with an AUC of {auc:.3f}; it must be at most {bound:.3f}. Prepare both alike: from "
@@ -61,7 +103,30 @@ def require_one_layout(
         for name, auc in aucs.items()
         if auc > bound
     ]
+    if blind and max(blind.values()) > INTERPRETABLE_UP_TO:
+        kind = max(blind, key=lambda name: blind[name])
+        reasons.append(
+            f"Text alone ({kind}) distinguishes the suspect from the held-out set with an AUC of {blind[kind]:.3f}; it "
+            f"must be at most {INTERPRETABLE_UP_TO}. Give held-out text of the same draw: same source, kind and date."
+        )
     return outcome.made_invalid([*outcome.warnings, *reasons]) if reasons else outcome
+
+
+def blind_between(suspect: ScoredDocuments, heldout: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
+    """The blind baseline of two sets; by clusters, where all documents have one and there are enough of them."""
+    clusters = [group.cluster_ids for group in (suspect, heldout)]
+    by_cluster = all(ids and all(ids) and len(set(ids)) >= 2 * NUM_FOLDS for ids in clusters)
+    return blind_baseline(
+        suspect.texts,
+        heldout.texts,
+        num_folds=NUM_FOLDS,
+        inverse_penalty=INVERSE_PENALTY,
+        num_resamples=1,  # of an interval that is not asked for
+        alpha=0.05,
+        rng=rng,
+        member_clusters=clusters[0] if by_cluster else None,
+        nonmember_clusters=clusters[1] if by_cluster else None,
+    )
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from nonmember.artifacts import Builder
 from nonmember.audits.distilled import share_read_alike
 from nonmember.audits.measuring import MeasuredGroup
-from nonmember.audits.preconditions import cut_warnings
+from nonmember.audits.preconditions import cut_warnings, units_of
 from nonmember.audits.question import UNSEEN, Audit
 from nonmember.audits.walk import specs_in
 from nonmember.checks import first_few
@@ -103,18 +103,17 @@ def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
 
 
 def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
-    """Of texts that are given twice, in one set or in two. In a file whose order is in question they are part of it."""
+    """Of texts that are given twice, in one set or in two."""
     corpora = {name: group.corpus for name, group in audit.groups.items()}
     if any(isinstance(item, Scored) and item.further_corpora() for item in audit.measurements):
         corpora |= {} if audit.unseen is None else {UNSEEN: audit.unseen}
     # Of recorded answers the texts are not at hand.
     texts = {name: [item.text for item in builder.get(given).documents if item.text] for name, given in corpora.items()}
-    for name, items in texts.items():
-        num_repeated = len(items) - len(set(items))
-        if num_repeated and audit.method.claim is not None and "order" not in audit.method.requirements.inputs:
+    for name, (number, distinct) in units_of(audit, builder).items():
+        if distinct < number:
             yield (
-                f"{num_repeated} of {len(items)} documents of the {name} set repeat others word for word, and the "
-                "test takes all for independent: p is too small. Leave them out, as by cleaning=deduplicated."
+                f"{number - distinct} of {number} documents of the {name} set are near copies of others, and the test "
+                "takes all for independent. Leave them out, as by cleaning=deduplicated."
             )
     for name in (HELDOUT, UNSEEN):
         if num_shared := len(set(texts[SUSPECT]).intersection(texts.get(name, ()))):

@@ -29,10 +29,12 @@ class Details:
 
     Attributes:
         layout_auc: Group -> AUC at which layout alone tells its texts from the suspect set's.
+        blind_auc: Kind of features (words, characters, years) -> AUC at which they tell held-out text from it.
         weight_changes: Role -> how far the model's weights moved from the base's, as a share of these.
     """
 
     layout_auc: Mapping[str, float] | None = None
+    blind_auc: Mapping[str, float] | None = None
     weight_changes: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,9 @@ import numpy as np
 
 from nonmember.checks import told_apart
 from nonmember.methods.details import Gate
-from nonmember.stats.blind import layout_auc
+from nonmember.stats.blind import blind_baseline, layout_auc
+
+FOLDS, INVERSE_PENALTY = 5, 0.1  # of classifiers of texts, as of method=blind
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,20 @@ def failures(findings: Sequence[Finding]) -> list[str]:
 
 def as_details(findings: Sequence[Finding]) -> Mapping[str, Gate]:
     return {finding.name: finding.as_details() for finding in findings}
+
+
+def kinds_told_apart(suspect: Sequence[str], third: Sequence[str]) -> float:
+    """The AUC at which layout or words, whichever does better, distinguish two groups of texts."""
+    blind = blind_baseline(
+        suspect,
+        third,
+        num_folds=FOLDS,
+        inverse_penalty=INVERSE_PENALTY,
+        num_resamples=1,  # of an interval that is not asked for
+        alpha=0.05,
+        rng=np.random.default_rng(FOLDS),
+    )
+    return max(layout_auc(suspect, third, num_folds=FOLDS, seed=0), blind.words.auc)
 
 
 def same_layout(suspect: Sequence[str], third: Sequence[str], bound: float, *, num_folds: int, seed: int) -> Finding:

@@ -96,6 +96,7 @@ class Statistics(Recorded):
     num_tokens: int | None  # scored tokens of these under the first model observed on them
     details: Mapping[str, Any]  # the method's further numbers, by name
     picture: str  # how the page of the audit draws them (`methods.base.Picture`)
+    p_error: float | None = None  # Monte-Carlo standard error of p; None where no random draws are in it
 
     @property
     def is_signed(self) -> bool:

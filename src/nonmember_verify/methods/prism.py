@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from scipy import stats
 
 from nonmember_verify import resampling
 from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.methods.t_tests import mean_by_clusters
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import correlation, interval_of, p_of
 from nonmember_verify.verdicts import NON_MEMBERSHIP, Conclusion, gates_hold, is_reference_the_target
@@ -17,7 +19,9 @@ MIN_DOCUMENTS = 30
 MAX_UNDEFINED = 0.01
 SENSITIVITY_MARGIN = 0.1
 GATES = {"ce", "kl", "kl_third", "nll_third", "reference_gain", "rank_correlation", "distinct", "spread"}
-OF_CLEARANCE = {"delta": "min_delta", "target_gain": "max_target_gain"}  # gate -> its bound
+# gate -> its bound
+OF_CLEARANCE = {"delta": "min_delta", "target_gain": "max_target_gain", "third_kind": "max_third_auc"}
+ONE_SIDED = 0.05  # level of the bound on what the target gains
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -65,7 +69,11 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         elif failed and decision == NON_MEMBERSHIP:
             decision = "inconclusive"
         if decision != "invalid":
-            asked = OF_CLEARANCE if p < audit.alpha else {"target_gain": OF_CLEARANCE["target_gain"]}
+            asked = (
+                OF_CLEARANCE
+                if p < audit.alpha
+                else {name: OF_CLEARANCE[name] for name in ("target_gain", "third_kind")}
+            )
             expected |= {name for name, bound in asked.items() if settings["gates"].get(bound) is not None}
         _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
         if not _check_power(audit, report) and decision == NON_MEMBERSHIP:
@@ -148,6 +156,20 @@ def _check_power(audit: Audit, report: Report) -> bool:
     return bool(numbers["has_power"])
 
 
+def _largest_target_gain(audit: Audit) -> float:
+    """Upper end of the one-sided interval of what the target gains on the suspect set, less the same on third text."""
+    groups = [audit.groups[name] for name in ("suspect", "third")]
+    leads = [group.values["loss/target"] - group.values["loss/reference"] for group in groups]
+    (mean, *own), (other_mean, *other) = (
+        mean_by_clusters(lead, group.by_appearance) for lead, group in zip(leads, groups, strict=True)
+    )
+    variance = own[0] + other[0]
+    if not variance:
+        return mean - other_mean
+    df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
+    return mean - other_mean + float(stats.t.ppf(1 - ONE_SIDED, df)) * math.sqrt(variance)
+
+
 def _bound(stated: float | None) -> float:
     return -math.inf if stated is None else stated
 
@@ -159,7 +181,7 @@ def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     return {
         **gates_of(audit, "distilled"),
         "reference_gain": lead - lead_third,
-        "target_gain": lead_third - lead,
+        "target_gain": _largest_target_gain(audit),
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
         "spread": min(float(np.std(item)) / max(abs(float(np.mean(item))), 1e-12) for item in scores),
         "delta": audit.statistics["value"],

@@ -16,18 +16,27 @@ import numpy as np
 
 from nonmember.checks import require_count, require_number
 from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
-from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments
-from nonmember.methods.gates import Finding, above, below
+from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments, units
+from nonmember.methods.gates import Finding, above, below, kinds_told_apart
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Scored
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.scores import Loss
 from nonmember.stats.correlation import RankMetric, rank_correlation
+from nonmember.stats.two_groups import mean_difference
 
 LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
 LIKELIHOOD = Loss()
-OPTIONAL = ("near_kl", "max_target_gain", "max_gain_of_start", "min_third_delta", "min_third_agreement")
+ONE_SIDED = 0.05  # level of the bound on what the target gains
+OPTIONAL = (
+    "near_kl",
+    "max_target_gain",
+    "max_third_auc",
+    "max_gain_of_start",
+    "min_third_delta",
+    "min_third_agreement",
+)
 COUNTS = ("num_documents", "min_characters", "max_characters")
 
 NO_POWER = "No power here, because "  # as a warning begins where the test could not have cleared the set
@@ -46,9 +55,13 @@ RANKS_ARE_NOISE = (
 )
 
 TARGET_GAINS = (
-    "What the target gains on the reference in cross-entropy on the suspect set, less the same on the third text (a "
-    "reading of the set leaves such a gain, for which difference_in_differences tests; so does other text of its kind, "
-    "where the reference has read none: then take a sibling as the reference, or give world.general.path=FILE)"
+    "What the target may gain on the reference in cross-entropy on the suspect set, less the same on the third text "
+    "(upper end of a 95% interval; a reading of the set leaves such a gain, for which difference_in_differences tests; "
+    "so does other text of its kind, where the reference has read none: then take a sibling as the reference)"
+)
+OTHER_KIND = (
+    "The AUC at which layout or words distinguish the suspect set from the third text (what the target gains on the "
+    "set differs with the kind of text: give unread text of the same draw as data.heldout.path=FILE)"
 )
 
 
@@ -68,9 +81,9 @@ class Power(TypedDict):
 class PrismGates:
     """Bounds (docs/gates.md says where they come from).
 
-    The third text is the audit's general text, else docstrings of the installed packages named in `docstrings`, without
-    whatever shares a passage with the suspect set: at most num_documents documents of min_characters or more, cut to
-    max_characters.
+    The third text is the audit's held-out text, which is of the suspect set's own kind; else its general text, else
+    docstrings of the installed packages named in `docstrings`, without whatever shares a passage with the suspect set:
+    at most num_documents documents of min_characters or more, cut to max_characters.
     """
 
     min_ce_gain: float  # by how much it must find the suspect set more likely than the reference does
@@ -98,6 +111,9 @@ class PrismGates:
     # That gain as a share of the reference's divergence from the target on the set, which says how far training moves
     # it at all: where that is little, a reading leaves little too. None: whatever that is.
     max_gain_of_start: float | None = field(default=None, kw_only=True)
+    # How well layout, or words, may distinguish the third text from the suspect set; above it what the target gains
+    # says more of kinds of text than of reading, and a significant Delta decides nothing. None: not looked at.
+    max_third_auc: float | None = field(default=None, kw_only=True)
     # Of Delta on the third text; where it lies below, the distilled reference has learnt what moved the target in
     # general, and the test has no power. None: not looked at.
     min_third_delta: float | None = field(default=None, kw_only=True)
@@ -130,6 +146,9 @@ class PrismGates:
         )
 
     def third(self, roles: Roles) -> CorpusSpec:
+        """Unread text of the set's own draw, where there is some."""
+        if roles.heldout is not None:
+            return roles.heldout
         return self.neutral(roles, THIRD, self.num_documents)
 
     def groups(
@@ -189,13 +208,17 @@ class PrismGates:
 
     def of_clearance(self, delta: float | None, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
         """Of a set that may be cleared. delta: where it is significant, and then it must be large enough; and the
-        target may not know the set better than other text, as it would after reading it."""
+        target may not know the set better than other text of its kind, as it would after reading it: nor by as much as
+        the documents at hand allow, the upper end of a one-sided 95% interval."""
         findings = [] if delta is None else [above("delta", delta, self.min_delta, "Delta")]
         if self.max_target_gain is not None:
             bound = self.max_target_gain
             if self.max_gain_of_start is not None:
                 bound = min(bound, self.max_gain_of_start * _start_of(suspect))
-            findings.append(below("target_gain", -_reference_gain(suspect, third), bound, TARGET_GAINS))
+            findings.append(below("target_gain", _largest_target_gain(suspect, third), bound, TARGET_GAINS))
+        if self.max_third_auc is not None:
+            auc = kinds_told_apart(suspect.texts, third.texts)
+            findings.append(below("third_kind", auc, self.max_third_auc, OTHER_KIND))
         return findings
 
     def of_scores(self, suspect: ScoredDocuments, roles: Sequence[str], metric: RankMetric) -> list[Finding]:
@@ -265,6 +288,14 @@ def _reference_gain(suspect: ScoredDocuments, third: ScoredDocuments) -> float:
         float(np.mean(group.values[f"{LOSS}/reference"] - group.values[f"{LOSS}/target"])) for group in (suspect, third)
     )
     return own - other
+
+
+def _largest_target_gain(suspect: ScoredDocuments, third: ScoredDocuments) -> float:
+    """Upper end of a one-sided 95% interval of what the target leads by on the suspect set, less the same on the third
+    text, in nats per token, with variances by clusters."""
+    leads = [group.values[f"{LOSS}/target"] - group.values[f"{LOSS}/reference"] for group in (suspect, third)]
+    found = mean_difference(*leads, units(suspect, SUSPECT), units(third, THIRD), alpha=2 * ONE_SIDED)
+    return found.difference if math.isnan(found.ci_high) else found.ci_high
 
 
 def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens: int) -> dict[str, Measurement]:
