@@ -111,7 +111,7 @@ reproduce: $(READY)  ## a paper's tables and figures: state, then what can be ma
 	$(BIN)/nonmember reproduce $(PAPER) $(ARGS)
 
 decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; five minutes to a quarter of an hour)
-	$(BIN)/nonmember data decop --from $(FROM) --to $(DECOP)
+	$(BIN)/python -m nonmember_papers.data decop --from $(FROM) --to $(DECOP)
 	@set -e; for sweep in decop_replay decop_replay_scores decop_replay_calibrated; do \
 	  NONMEMBER_DECOP_DIR=$(DECOP) $(BIN)/nonmember audit -m --config-name $$sweep $(ARGS); done
 	@set -e; for report in decop decop_beyond; do NONMEMBER_DECOP_DIR=$(DECOP) $(BIN)/nonmember report report=$$report; done

@@ -1,7 +1,7 @@
 """Canaries in the micro world: `python benchmarks/canaries.py FOLDER`, for docs/studies/canaries.md.
 
 An unread model is trained on general text of world=micro, and continued on other such text with canaries in it, planted
-as `nonmember canary make` plants them: by kind, length and copies, all in one training. FOLDER keeps what was made;
+as `nonmember plant` plants them: by kind, length and copies, all in one training. FOLDER keeps what was made;
 FOLDER/canaries.json has the numbers:
 
 null: p of sets of canaries that a model did not read, 200 under each of the two models.

@@ -26,7 +26,7 @@ from omegaconf.base import Box, Node
 
 from nonmember.config.choices import config_directory, sweeps_directory
 
-COMMANDS = ("audit", "score", "train", "report", "plan")
+COMMANDS = ("audit", "score", "train", "report")
 OWN = tuple(str(folder) for folder in (config_directory(), sweeps_directory(), "hydra"))
 
 

@@ -44,7 +44,7 @@ STUDIES = [
     "hubble",
     "pythia_steps",
 ]  # made for a sweep of their own, with axes of their own
-SAME_MODELS = ["smollm_kinds", "gemma", "gemma_short"]  # of other text or another base, by the presets of another
+SAME_MODELS = ["smollm_kinds", "gemma"]  # of other text or another base, by the presets of another
 REAL = ["smollm", "smollm_kinds", "gemma"]
 WORLD_FILES = {
     path.relative_to(CONF / "world").with_suffix("").as_posix(): plain_yaml(path)
@@ -297,6 +297,7 @@ PLACES = [
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
     *deck("score", {"model@target": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2]}),
+    *deck("score", {"engine": options("engine")}),
     *deck("train", {"model": MODELS[1:2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),
@@ -453,7 +454,7 @@ def build(node: Any) -> Any:
 
 def build_all(command: str, config: DictConfig) -> None:
     """Instantiate what is cheap: recipes, methods, trainers' settings. Nothing is read, made or connected."""
-    for name in ("target", "reference", "model", "method", "trainer", "asking"):
+    for name in ("target", "reference", "model", "method", "trainer", "asking", "engine"):
         if config.get(name) is not None:
             build(config[name])
     if config.get("data"):
@@ -607,7 +608,6 @@ def test_no_file_is_left_out():
     reached |= {f"{group}/{name}.yaml" for _, group, names in SHELVES for name in names}
     reached |= {f"{command}.yaml" for command in COMMANDS} | {"hydra_settings.yaml"}  # which each command includes
     reached |= {"sweep.yaml"}  # which each sweep includes
-    reached |= {"plan.yaml"}  # of numbers alone
     reached |= {"hparams_search/optuna.yaml"}  # which needs another sweeper
     reached |= {f"labelled/{name}.yaml" for name in LABELLED_BY_NAME}
     reached |= {f"{group}/{name}.yaml" for group in ("cleaning", "gates", "out_models") for name in options(group)}

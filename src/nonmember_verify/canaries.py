@@ -73,7 +73,7 @@ def read_private(path: Path) -> PrivateFile:
             raise ValueError(f"format {found['format']!r}, kind {private.kind!r}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path.name} must be the private file that `nonmember canary make` wrote; it cannot be read as one "
+            f"{path.name} must be the private file that `nonmember plant` wrote; it cannot be read as one "
             f"({type(error).__name__}: {error})."
         ) from error
     for item in canaries:

@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 import test_golden_keys as earlier
 from hydra import compose, initialize_config_dir
-from nonmember.config.presets import leaves
 
 import nonmember
 import tiny
@@ -170,6 +169,14 @@ def test_settings_of_methods_that_go_into_keys_are_what_they_were(tmp_path):
         "of keys at its default: by the method's settings(), or LATER_FIELDS (artifacts/settings.py) inside a setting. "
         "For a new file of conf/method, or a default that was meant to change: NONMEMBER_GOLDEN=write."
     )
+
+
+def leaves(value: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in children:
+        yield from leaves(inner, (*key, str(name)))
+    if not children:
+        yield key, value
 
 
 def kinds_below(kind: type) -> Iterator[type]:

@@ -1,4 +1,4 @@
-"""`nonmember data decop`: the authors' workbooks into tables, on workbooks that the test writes."""
+"""`python -m nonmember_papers.data decop`: the authors' workbooks into tables, on workbooks that the test writes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from nonmember_papers.data import main
 from nonmember_papers.decop.workbooks import ANSWERS, ENDING, FOLDER, SCORES
 
 pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -56,11 +57,10 @@ def tables():
     return {book: asked(book, [0, 1, 0] if book.startswith("Emma") else [0, 1]) for book in BOOKS}
 
 
-def test_workbooks_become_the_tables_that_configs_name(nonmember, tmp_path, tables):
+def test_workbooks_become_the_tables_that_configs_name(capsys, tmp_path, tables):
     write(tmp_path / "clone", tables)
-    said = nonmember("data", "decop", "--from", str(tmp_path / "clone"), "--to", str(tmp_path / "to"))
-    assert said.status == 0, said.err
-    assert "NONMEMBER_DECOP_DIR=" in said.out
+    main(["decop", "--from", str(tmp_path / "clone"), "--to", str(tmp_path / "to")])
+    assert "NONMEMBER_DECOP_DIR=" in capsys.readouterr().out
     answers = pd.read_parquet(tmp_path / "to" / "answers.parquet")
     assert len(answers) == 24 * (3 + 2 + 2)
     assert list(answers.columns[:7]) == ["book", "passage", "query", "label", "true_option", "chatgpt", "claude_2_1"]
@@ -86,12 +86,12 @@ def test_workbooks_become_the_tables_that_configs_name(nonmember, tmp_path, tabl
     assert pd.read_csv(tmp_path / "to" / "book_accuracies.csv")["Book Name"].tolist() == list(BOOKS)
 
 
-def test_what_is_wrong_with_workbooks_is_told(nonmember, tmp_path, tables):
+def test_what_is_wrong_with_workbooks_is_told(tmp_path, tables):
     def error(clone: str) -> str:
-        said = nonmember("data", "decop", "--from", str(tmp_path / clone), "--to", str(tmp_path / "to"))
-        assert said.status == 1
+        with pytest.raises(ValueError) as refused:
+            main(["decop", "--from", str(tmp_path / clone), "--to", str(tmp_path / "to")])
         assert not (tmp_path / "to").exists()
-        return said.err
+        return str(refused.value)
 
     assert "Give the folder of a clone of https://github.com/LeiLiLab/DE-COP" in error("none")
     write(tmp_path / "other", tables, mean=2.001)

@@ -1,4 +1,4 @@
-"""`nonmember data steam` and `arxiv`: sets of MC-PDD from dumps that the test writes."""
+"""`python -m nonmember_papers.data steam` and `arxiv`: sets of MC-PDD from dumps that the test writes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nonmember_papers.data import main
 from nonmember_papers.mc_pdd.dumps import _period, arxiv, steam
 
 GAMES = [
@@ -52,15 +53,17 @@ def test_papers_by_the_month_of_their_first_version(tmp_path):
 
 
 @pytest.mark.slow
-def test_each_month_of_papers_is_audited_by_the_command_that_is_printed(tmp_path, nonmember):
+def test_each_month_of_papers_is_audited_by_the_command_that_is_printed(tmp_path, monkeypatch, capsys):
     from nonmember.config.build import build_audit
     from nonmember.config.grid import cells_of
     from nonmember.config.roots import register
 
+    monkeypatch.chdir(tmp_path)
     dump = tmp_path / "arxiv.json"
     rows = [{"id": year, "title": "T", "abstract": "A", "created": f"{year}-02-01"} for year in (2017, 2018, 2025)]
     dump.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    printed = nonmember("data", "arxiv", "--from", dump, "--to", "arxiv").out.splitlines()
+    main(["arxiv", "--from", str(dump), "--to", "arxiv"])
+    printed = capsys.readouterr().out.splitlines()
     added = [line.partition(": ")[2] for line in printed if line.startswith("Add to a sweep of MC-PDD")]
     assert [line.partition(" ")[0][-13:] for line in added] == ["2017_02.jsonl", "2018_02.jsonl"]
     page = (Path(__file__).parents[2] / "docs" / "papers" / "mc_pdd.md").read_text(encoding="utf-8")
@@ -68,19 +71,18 @@ def test_each_month_of_papers_is_audited_by_the_command_that_is_printed(tmp_path
     for line in added:
         assert line in page
         given = ["world=pythia", "model@target=olmo_7b_instruct", *line.split()]
-        cells = [(build_audit(cell.config), cell.config) for cell in cells_of("mc_pdd_words", given)]
+        cells = [(build_audit(config), config) for config, _ in cells_of("mc_pdd_words", given)]
         assert len(cells) == 6
         for audit, config in cells:
             assert (audit.target.path, config.method.letters_only) == ("allenai/OLMo-7B-Instruct-hf", True)
             assert config.data.label == f"{config.data.domain}-read"
 
 
-def test_what_a_dump_lacks_is_said(tmp_path, nonmember):
+def test_what_a_dump_lacks_is_said(tmp_path):
     dump = tmp_path / "games.csv"
     dump.write_text("AppID,Name\n1,x\n")
-    done = nonmember("data", "steam", "--from", dump, "--to", tmp_path)
-    assert done.status == 1
-    assert "must have one of the columns About the game" in done.err
+    with pytest.raises(ValueError, match="must have one of the columns About the game"):
+        main(["steam", "--from", str(dump), "--to", str(tmp_path)])
     with pytest.raises(ValueError, match="nothing is there; correct the path"):
         steam(tmp_path / "none.csv", tmp_path)
     dump.write_text("AppID,Name,Release date,About the game\n1,x,Nov 7 2014,y\n")

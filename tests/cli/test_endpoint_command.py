@@ -220,7 +220,7 @@ def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, document
 def test_canaries_over_an_endpoint_have_the_ranks_of_the_model(nonmember, real, make_model, tmp_path):
     """It is sent every variant, and gives the log-probabilities of each."""
     documents = write_rows(tmp_path / "own.jsonl", rows_of([" ".join(f"{a}{b}" for a in LETTERS for b in LETTERS)]))
-    made = nonmember("canary", "make", f"documents={documents}", "out=planted", "canaries=4", "variants=6")
+    made = nonmember("plant", f"documents={documents}", "out=planted", "canaries=4", "variants=6")
     assert made.status == 0, made.err
 
     def details(name: str, *target: object) -> dict[str, object]:

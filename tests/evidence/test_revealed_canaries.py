@@ -125,5 +125,5 @@ def test_a_key_must_be_whole(tmp_path):
         path.write_text(
             json.dumps(changed) if changed else json.dumps(content).replace('"key"', '"key": "00", "key"', 1)
         )
-        with pytest.raises(ValueError, match="nonmember canary make"):
+        with pytest.raises(ValueError, match="nonmember plant"):
             read_private(path)

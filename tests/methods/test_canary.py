@@ -17,6 +17,7 @@ import pytest
 import nonmember as nm
 import tiny
 from command_line import only, rows_of, write_rows
+from nonmember.cli.plant import _power
 from nonmember.config.build import build
 from nonmember.config.compose import composed
 from nonmember.corpora import Canaries
@@ -193,7 +194,7 @@ def test_a_private_file_that_was_changed_is_refused(tmp_path):
     with pytest.raises(ValueError, match="not the file that was committed to"):
         tiny.build(Canaries(str(path), "published", commitment))
     path.write_text("{}")
-    with pytest.raises(ValueError, match="nonmember canary make"):
+    with pytest.raises(ValueError, match="nonmember plant"):
         tiny.build(Canaries(str(path), "published"))
 
 
@@ -204,7 +205,7 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     documents = write_rows(
         tmp_path / "own.jsonl", [{"id": item.doc_id, "text": item.text} for item in DOCUMENTS.documents]
     )
-    made = nonmember("canary", "make", f"documents={documents}", "out=planted", "canaries=3", "variants=10")
+    made = nonmember("plant", f"documents={documents}", "out=planted", "canaries=3", "variants=10")
     assert made.status == 0, made.err
     commitment = Path("planted/commitment.txt").read_text().strip()
     assert commitment in made.out
@@ -231,7 +232,7 @@ def test_from_documents_to_a_verdict(nonmember, make_model, tmp_path):
     assert not any(text in page for item in secret.canaries for text in item.variants)
     assert (found.verdict, found.p_value) == (result["verdict"]["decision"], result["statistics"]["p_value"])
     assert "not the file that was committed to" in nonmember(*words, f"data.commitment={'0' * 64}").err
-    assert "already exists" in nonmember("canary", "make", f"documents={documents}", "out=planted").err
+    assert "already exists" in nonmember("plant", f"documents={documents}", "out=planted").err
 
 
 def test_paraphrases_by_command(nonmember, make_model, tmp_path):
@@ -240,7 +241,7 @@ def test_paraphrases_by_command(nonmember, make_model, tmp_path):
     documents = write_rows(tmp_path / "own.jsonl", rows_of(texts))
     rows = [{"id": f"d{index}", "paraphrases": [text, text[::-1]]} for index, text in enumerate(texts[:6])]
     paraphrases = write_rows(tmp_path / "rows.jsonl", rows)
-    words = ["canary", "make", f"documents={documents}", "out=planted", "kind=paraphrase"]
+    words = ["plant", f"documents={documents}", "out=planted", "kind=paraphrase"]
     said = nonmember(*words, f"paraphrases={paraphrases}")
     assert said.status == 0, said.err
     assert "6 canaries of 2 variants, each in 1 of 12 documents." in said.out
@@ -301,7 +302,7 @@ def test_the_study_runs_by_its_smallest_design(tmp_path):
 @pytest.mark.slow
 def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
     documents = write_rows(tmp_path / "own.jsonl", [{"id": "a", "text": "moss fern reed pine lark wren"}])
-    words = ["canary", "make", f"documents={documents}", "out=planted", "canaries=2", "variants=3", "kind=sampled"]
+    words = ["plant", f"documents={documents}", "out=planted", "canaries=2", "variants=3", "kind=sampled"]
     assert "target.path=FOLDER_OR_HUB_NAME" in nonmember(*words).err
     said = nonmember(*words, f"target.path={make_model()}", "length=24", "temperature=9")
     assert said.status == 0, said.err
@@ -313,26 +314,23 @@ def test_variants_that_a_model_samples(nonmember, make_model, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["make", "out=x"], "documents is missing"),
-        (["plant"], "Expected `nonmember canary make"),
-        (["make", "documents=x", "out=y", "kind=other"], "kind must be one of"),
-        (["make", "documents=x", "out=y", "kind=paraphrase"], "belong together"),
-        (["make", "documents=x", "out=y", "temperature=2"], "temperature has no meaning with kind=random"),
+        (["out=x"], "documents is missing"),
+        (["documents=x", "out=y", "kind=other"], "kind must be one of"),
+        (["documents=x", "out=y", "kind=paraphrase"], "belong together"),
+        (["documents=x", "out=y", "temperature=2"], "temperature has no meaning with kind=random"),
     ],
 )
 def test_what_cannot_be_is_said(nonmember, words, sentence):
-    said = nonmember("canary", *words)
+    said = nonmember("plant", *words)
     assert said.status == 1
     assert sentence in said.err
 
 
-def test_the_plan(nonmember):
-    said = nonmember("plan", "copies=[1,4]", "shifts=[0,1.5]", "variants=[20]")
-    assert said.status == 0, said.err
-    plan = json.loads(Path(said.last_line).read_text())
-    powers = {(item["copies"], item["canaries"]): item["power"] for item in plan["designs"]}
-    assert powers[1, 1] == 0.0  # the least p of one canary of 20 is .05
-    assert powers[1, 200] == pytest.approx(0.05, abs=2e-3)
-    for given in ("copies=[1,2] shifts=[0.5]", "copies=[1,1] shifts=[0.3,1]"):
-        assert nonmember("plan", *given.split()).status == 1
-    assert max(power for (copies, _), power in powers.items() if copies == 4) >= 0.9
+def test_the_power_that_planting_prints():
+    """The least p of one canary of 20 is .05; of those read once 200 are too few."""
+    assert _power(copies=4, number=1, variants=20).startswith("0.00 at an error of 0.05")
+    assert _power(copies=1, number=10, variants=20).endswith("for 0.9 more than 200 canaries are needed")
+    enough = _power(copies=12, number=3, variants=100)
+    assert "12 random words in 8 copies" in enough
+    needed = int(enough.split()[-4])
+    assert float(_power(copies=12, number=needed, variants=100).split()[0]) >= 0.9

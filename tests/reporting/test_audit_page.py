@@ -316,10 +316,9 @@ def test_the_command_writes_the_pages_below_a_folder(folder, nonmember, tmp_path
     path = folder("prism", scores, details)
     page = (path / PAGE).resolve()
     page.unlink(missing_ok=True)
-    said = nonmember("page", path)
-    assert (said.status, said.out) == (0, f"{path / PAGE}\n")
+    said = nonmember("view", path, "--pages")
+    assert (said.status, said.out.splitlines()[0]) == (0, f"{path / PAGE}")
     assert page.is_file()
-    assert "There is no result.json below nowhere." in nonmember("page", "nowhere").err
 
 
 def test_no_page_quotes_what_a_model_answered(folder):

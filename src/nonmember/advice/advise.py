@@ -203,7 +203,7 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
 
 CLAIMS = {"non_membership": "not used", "membership": "used"}
 PLANT = (
-    "Texts that are not yet published: plant canaries first (nonmember canary make). No other test here has a "
+    "Texts that are not yet published: plant canaries first (nonmember plant). No other test here has a "
     "guaranteed error rate."
 )
 LOOK_UP = (

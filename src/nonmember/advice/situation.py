@@ -49,7 +49,7 @@ class Situation(Checked):
     works: bool = False  # they are passages of works (books, papers)
     titles: bool = False  # each has a title or the name of what it is about
     follows: bool = False  # the target follows instructions
-    canaries: bool = False  # some were planted in the texts before they were published (`nonmember canary make`)
+    canaries: bool = False  # some were planted in the texts before they were published (`nonmember plant`)
     rephraser: bool = False  # a model that rephrases is at hand
     # input_price, output_price: of a million tokens, where requests are paid
     input_price: Annotated[float | None, Number("[0, inf)")] = None

@@ -22,7 +22,7 @@ from nonmember.runtime.naming import path_of
 def make_canaries(
     documents: Any, out: str | os.PathLike[str], *, model: Any = None, overrides: Overrides = (), **settings: Any
 ) -> PlantedCanaries:
-    """Plants canaries in documents before they are published, for an exact test later: `nonmember canary make`.
+    """Plants canaries in documents before they are published, for an exact test later: `nonmember plant`.
 
     Args:
         documents: Texts as in `nm.audit`.

@@ -26,13 +26,10 @@ COMMANDS = {
     "train": "train a model from its recipe",
     "list": "list the available models, methods, data, worlds and sweeps",
     "table": "print the results of several audits as one table",
-    "view": "a page over all audits of a folder: sort, filter, search, compare",
+    "view": "a page over all audits of a folder: sort, filter, search, compare; with --pages that of each again",
     "dashboard": "a view of a W&B project that compares the audits",
-    "data": "tables of what a paper recorded, from its authors' files",
-    "store": "manage stored artifacts: list, verify, remove, merge, move, export a model",
-    "page": "regenerate audit.html of finished audits",
-    "plan": "how many canaries, copies and variants are enough",
-    "canary": "plant canaries in documents before they are published, for an exact test later",
+    "store": "manage stored artifacts: list, verify, remove",
+    "plant": "plant canaries in documents before they are published, for an exact test later",
     "seal": "preregister an audit: a signed file that fixes its question before it is run",
     "bundle": "pack finished audits into one signed file that others can verify",
     "verify": "verify such a file, without models or documents",
@@ -108,7 +105,7 @@ def run(arguments: list[str]) -> int:
         watch_parent()
     with interruptible():
         try:
-            importlib.import_module(f"nonmember.cli.{command.replace('-', '_')}").main()
+            importlib.import_module(f"nonmember.cli.{command}").main()
         except (Exception, KeyboardInterrupt, SystemExit) as error:
             if (interruption := interruption_of(error)) is not None:
                 if rank == 0:

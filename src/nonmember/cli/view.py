@@ -1,4 +1,4 @@
-"""`nonmember view [FOLDER]`: all audits below a folder as one page to sort, filter, search and compare."""
+"""`nonmember view [FOLDER]`: all audits below a folder as one page to sort, filter, search and compare; and theirs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from nonmember.results.outcomes import NO_SEAL
+from nonmember.results.outcomes import NO_SEAL, reason_of
+from nonmember.results.result import RESULT
+from nonmember.runtime.files import files_below
 from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.terminal import visible
 
 
 def main() -> None:
-    """Print the path of the page."""
+    """Print the path of each page that was written."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
         prog="nonmember view",
@@ -20,14 +22,28 @@ def main() -> None:
     )
     audits = outputs_folder() / "audits"
     parser.add_argument("folder", type=Path, nargs="?", default=audits, help=f"by default {audits}")
-    folder = parser.parse_args().folder
+    parser.add_argument("--pages", action="store_true", help="also write audit.html beside every result again")
+    given = parser.parse_args()
     from nonmember.reports.index_page.write import write_index
 
-    index = write_index(folder)
+    problems = _write_pages(given.folder) if given.pages else []
+    index = write_index(given.folder)
     sys.stdout.write(f"{visible(index.path)}\n")
     if index.num_without_seal:
         sys.stdout.write(f"{index.num_without_seal} of {index.num_audits} results have {NO_SEAL}.\n")
-    if index.unusable:
-        raise ValueError(
-            f"{len(index.unusable)} of {index.num_audits} results cannot be used. The first: {index.unusable[0]}"
-        )
+    if problems := problems or list(index.unusable):
+        raise ValueError(f"{len(problems)} of {index.num_audits} results cannot be used. The first: {problems[0]}")
+
+
+def _write_pages(folder: Path) -> list[str]:
+    """audit.html of finished audits from the files in their folders; why some have none."""
+    from nonmember.reports.audit_page.write import write_page
+
+    problems = []
+    for path in files_below(folder, RESULT):
+        try:
+            sys.stdout.write(f"{visible(write_page(path.parent))}\n")
+        except Exception as error:  # whatever somebody wrote there, the others get their pages
+            problems.append(f"{path.parent}: {reason_of(error)}")
+            sys.stderr.write(f"no page  {visible(problems[-1])}\n")
+    return problems

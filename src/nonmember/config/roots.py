@@ -238,18 +238,6 @@ class ReportConfig:
     report: Any = MISSING
 
 
-@dataclass
-class PlanConfig:
-    """`nonmember plan`."""
-
-    error: float = MISSING
-    power: float = MISSING
-    copies: list[int] = MISSING
-    shifts: list[float] = MISSING
-    variants: list[int] = MISSING
-    outputs: str = MISSING
-
-
 def number_seen(num_documents: int, rate: float) -> int:
     """How many documents of a mixture have been read."""
     from nonmember.corpora.transforms import mixtures
@@ -260,7 +248,7 @@ def number_seen(num_documents: int, rate: float) -> int:
 def register() -> None:
     """Make the schemas and resolvers known to Hydra, before anything is composed."""
     store = ConfigStore.instance()
-    for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
+    for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig):
         name = f"{schema.__name__.removesuffix('Config').lower()}_schema"
         if f"{name}.yaml" not in store.repo:
             store.store(name=name, node=schema)

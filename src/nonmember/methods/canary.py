@@ -61,7 +61,7 @@ class CanaryDetails(Details):
     ranks: Sequence[int]
     num_variants: Sequence[int]  # of each canary, the published one among them
     mean_difference: float  # of published less mean private scores, in units of the score
-    # The same in standard deviations of a canary's private variants; what `nonmember plan pilot=canary` takes.
+    # The same in standard deviations of a canary's private variants.
     shift: float
     num_private: int  # private variants of all canaries
 
@@ -101,7 +101,7 @@ class CanaryTest(Method):
         if not all(published) or len(set(published)) < len(published) or set(published) != private:
             raise ValueError(
                 "canary needs one published variant of each canary and private ones beside it, of one cluster. Name "
-                "the file that `nonmember canary make` wrote: data=canaries data.path=canaries.private.json."
+                "the file that `nonmember plant` wrote: data=canaries data.path=canaries.private.json."
             )
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:

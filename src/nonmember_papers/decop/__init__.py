@@ -301,7 +301,9 @@ def swapped(runs: Sequence[Run], recorded: Path) -> Iterator[Run]:
 
 @dataclass(frozen=True, kw_only=True)
 class DecopReport(DeclaredReport):
-    recorded: str  # folder of what `nonmember data decop` writes; figure 8 is left out where it is not there
+    recorded: (
+        str  # folder that nonmember_papers.data writes; figure 8 is left out where it is not there
+    )
 
     @property
     def special(self) -> Mapping[str, Callable[[Scope], Filled]]:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""The variants of canaries, from the private file that `nonmember canary make` wrote."""
+"""The variants of canaries, from the private file that `nonmember plant` wrote."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Canaries(CorpusSpec):
     def validate(self) -> None:
         if not self._file.is_file():
             raise ValueError(
-                f"There is no private file of canaries at {self._file}. It is what `nonmember canary make` wrote as "
+                f"There is no private file of canaries at {self._file}. It is what `nonmember plant` wrote as "
                 "canaries.private.json."
             )
 

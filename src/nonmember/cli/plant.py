@@ -1,4 +1,4 @@
-"""`nonmember canary make`: plants canaries in documents before they are published."""
+"""`nonmember plant`: plants canaries in documents before they are published."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nonmember.runtime.yaml_files import value_of
 if TYPE_CHECKING:
     from nonmember.evidence.canaries import Making
 
-HELP = """nonmember canary make: plants canaries in documents that are not yet published, for an exact test later.
+HELP = """nonmember plant: plants canaries in documents that are not yet published, for an exact test later.
 
-  nonmember canary make documents=FILE_OR_FOLDER out=FOLDER
-  nonmember canary make documents=FILE out=FOLDER kind=sampled target.path=FOLDER_OR_HUB_NAME
-  nonmember canary make documents=FILE out=FOLDER kind=paraphrase paraphrases=FILE
+  nonmember plant documents=FILE_OR_FOLDER out=FOLDER
+  nonmember plant documents=FILE out=FOLDER kind=sampled target.path=FOLDER_OR_HUB_NAME
+  nonmember plant documents=FILE out=FOLDER kind=paraphrase paraphrases=FILE
 
 Of every canary many variants are made; a secret key chooses one, which is put into the documents. FOLDER has then
 documents.jsonl         what to publish, ids kept
@@ -30,8 +30,14 @@ canaries=10   independent canaries          variants=100   of each, one of which
 copies=1      documents that each goes into     length=12   words of a random canary, most tokens of a sampled one
 temperature=1.5   of sampling                  paraphrases=FILE   JSON Lines: id, and a list paraphrases
 Other settings are those of `nonmember score`, such as data.text_field=body, model@target=endpoint or trainer=gpu.
-How many canaries and copies are enough: nonmember plan pilot=canary
+The power that so many have is printed, by what reading moved canaries in our study (docs/studies/canaries.md).
 """
+
+
+# copies -> by how many standard deviations between variants reading moved 12 random words in the micro world
+SHIFTS = {1: 0.15, 2: 0.54, 4: 0.97, 8: 1.85, 16: 3.28}
+NUMBERS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200)  # of canaries
+ERROR, POWER = 0.05, 0.9
 
 
 def main() -> None:
@@ -40,9 +46,7 @@ def main() -> None:
     if not given or any(word in ("-h", "--help") for word in given):
         sys.stdout.write(HELP)
         return
-    if given[0] != "make":
-        raise ValueError(f"Expected `nonmember canary make documents=FILE out=FOLDER`; got {given[0]!r}. See --help.")
-    documents, out, making, overrides = _settings(given[1:])
+    documents, out, making, overrides = _settings(given)
     from nonmember.artifacts.store import Store
     from nonmember.config.build import build
     from nonmember.config.inputs import check_places
@@ -66,8 +70,26 @@ def main() -> None:
         f"publish        {made.documents}\n"
         f"keep secret    {made.private}\n"
         f"make public    {folder / COMMITMENT}   {made.commitment}\n"
+        f"power          {_power(making.copies, len(made.num_variants), numbers[0])}\n"
         f"test a model   nonmember audit method=canary data=canaries data.path={made.private} "
         f"data.commitment={made.commitment} target.path=MODEL\n"
+    )
+
+
+def _power(copies: int, number: int, variants: int) -> str:
+    """Of the test on a model that reads them, and how many canaries would be enough, in words."""
+    from nonmember.stats.canaries import canary_power
+
+    known = max(item for item in SHIFTS if item <= copies)
+
+    def power(canaries: int) -> float:
+        return canary_power(SHIFTS[known], canaries, variants, alpha=ERROR)
+
+    enough = next((item for item in NUMBERS if power(item) >= POWER), None)
+    return (
+        f"{power(number):.2f} at an error of {ERROR:g}, if reading moves them as it moved 12 random words in {known} "
+        f"cop{'ies' if known > 1 else 'y'} (docs/studies/canaries.md); for {POWER:g} "
+        f"{enough or f'more than {NUMBERS[-1]}'} canaries are needed"
     )
 
 
@@ -86,6 +108,6 @@ def _settings(given: list[str]) -> tuple[str, str, Making, list[str]]:
         else:
             overrides.append(word)
     if missing := [name for name in ("documents", "out") if not paths.get(name)]:
-        raise ValueError(f"{missing[0]} is missing. Name it, as in nonmember canary make documents=FILE out=FOLDER.")
+        raise ValueError(f"{missing[0]} is missing. Name it, as in nonmember plant documents=FILE out=FOLDER.")
     has_model = any(word.startswith(("model", "target")) for word in overrides)
     return paths["documents"], paths["out"], Making.of(own, has_model=has_model), overrides
