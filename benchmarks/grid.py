@@ -31,12 +31,13 @@ from nonmember.training.streaming import end_of_text_id
 
 from nonmember.config.build import build_audit
 from nonmember.config.choices import config_directory
+from nonmember.config.compose import shared
 from nonmember.config.roots import register
+from nonmember.config.runs import builder_of
 from nonmember.models.encoding import encode_corpus
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten
-from nonmember.sweeps.running import builder_of
 from nonmember.training.run import TrainingRun, train
 
 LARGEST_RATIO = 1.10
@@ -119,7 +120,7 @@ def seconds_alone(cells: list[tuple[str, str]], base: list[str], root: Path) -> 
         distillation = f"method.distillation.lambda_={lambda_}", f"method.distillation.tau={tau}"
         with initialize_config_dir(str(config_directory()), version_base=None):
             config = compose("audit", overrides=[*base, *distillation])
-        audit, builder = build_audit(config), builder_of(config)
+        audit, builder = build_audit(config), builder_of(config, *shared(Path(config.store).absolute()))
         spec: Any = audit.method.groups(audit.roles)["suspect"].measured["distilled"].model
         student = spec.base.weights(builder)
         documents = encode_corpus(student, builder.get(spec.corpus), spec.training.max_tokens)

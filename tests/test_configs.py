@@ -260,7 +260,7 @@ PLACES = [
         },
         "model@target=micro_target_low",
     ),
-    *deck("audit", {"training@method.training": ADAPTERS[:1]}, "method=fsd", "data=micro_fsd"),
+    *deck("audit", {"training@method.training": ADAPTERS}, "method=fsd", "data=micro_fsd"),
     *deck("audit", {"labelled@data.sets": LABELLED[:1]}, "method=fsd", "data=benchmark"),
     *deck("audit", {"world": [name for name in options("world") if name != "own"]}),
     *deck("audit", {"experiment": [name for name in options("experiment") if not name.startswith("pythia_")]}),
@@ -657,7 +657,7 @@ def test_every_option_says_what_it_is():
 
 def test_distillation_is_the_papers():
     """docs/methods/prism.md, item 3 and settings. Precision (float32 master weights) is the trainer's."""
-    distillation = build(composed("audit", ["training@method.distillation=distillation"]).method.distillation)
+    distillation = build(composed("audit", ["world=own"]).method.distillation)
     assert settings_of(distillation) == {
         "lambda_": 0.7,
         "tau": 2.0,
@@ -762,7 +762,7 @@ def test_what_fsd_tunes_on_and_what_it_tests(read):
 
 def test_the_order_test_is_the_papers():
     """docs/methods/order.md."""
-    method = composed("audit", ["method=order"]).method
+    method = composed("audit", ["world=own", "method=order"]).method
     names = ("num_shards", "max_examples", "num_orders", "window", "stride", "compat", "alpha")
     assert [method[name] for name in names] == [50, 5000, 250, 2048, 1024, False, 0.05]
 
@@ -792,7 +792,7 @@ def test_the_ordered_target_reads_the_very_file_that_is_tested(world, number):
 
 
 def test_windows_of_the_order_test_fit_the_micro_models():
-    config = composed("audit", ["model@target=micro_ordered", "method=micro_order", "data=micro_order"])
+    config = composed("audit", ["model@target=micro_ordered", "method=order", "data=micro_order"])
     method, target = build(config.method), build(config.target)
     assert method.window == method.max_tokens == target.base.base.architecture["max_position_embeddings"]
     assert method.window == target.training.sequence_length

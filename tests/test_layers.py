@@ -38,7 +38,6 @@ LAYERS = (
     "observations",
     "metrics",
     "endpoints",
-    "generated",
     "methods",
     "results",
     "advice",
@@ -47,11 +46,10 @@ LAYERS = (
     "scoring",
     "evidence",
     "config",
-    "sweeps",
     "api",
     "cli",
 )
-HYDRA = ("config", "sweeps", "cli")
+HYDRA = ("config", "cli")
 HYDRA_ITSELF = ("hydra", "omegaconf")
 LOKY = "joblib.externals.loky"
 SCREEN = 60  # lines of a function without its docstring

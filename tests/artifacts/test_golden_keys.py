@@ -17,7 +17,7 @@ from nonmember.corpora.sources.paraphrases import Paraphrases
 from nonmember.endpoints import Request
 from nonmember.endpoints.asked import Completions
 from nonmember.endpoints.models import Endpoint
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.models import Noised, PerturbedOutputs
 from nonmember.observations import AnswerProbabilities, Diverged, Embedded, OrderLikelihoods, TokenStatistics
 from nonmember.records import Prompt, Question

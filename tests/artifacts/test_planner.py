@@ -10,10 +10,10 @@ import pytest
 import tiny
 from nonmember.artifacts.planner import Graph, NotMade, Planner
 from nonmember.artifacts.store import Store
-from nonmember.generated.rephrased import Written
+from nonmember.config.dry_run import Work
+from nonmember.endpoints.rephrased import Written
 from nonmember.observations import TokenStatistics
 from nonmember.records import Prompt
-from nonmember.sweeps.costs import Work
 from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 

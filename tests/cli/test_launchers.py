@@ -17,10 +17,10 @@ from omegaconf import OmegaConf
 import tiny
 from command_line import question, rows_of, write_rows
 from nonmember.cli import audit
+from nonmember.cli.audit import Outcomes
 from nonmember.config import roots
 from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
 from nonmember.results.result import AuditResult, Failure
-from nonmember.sweeps.outcomes import Outcomes
 from wandb_helpers import lay_down, result
 
 

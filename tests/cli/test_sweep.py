@@ -10,10 +10,9 @@ from rich.console import Console
 
 from command_line import rows_of, write_rows
 from nonmember.artifacts.planner import Node
+from nonmember.config.dry_run import ArtifactCost, Work, show
 from nonmember.results.result import AuditResult
 from nonmember.runtime.progress import duration
-from nonmember.sweeps.costs import ArtifactCost, Work
-from nonmember.sweeps.dry_run import show
 from tiny import random_texts
 
 

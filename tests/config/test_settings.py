@@ -22,7 +22,7 @@ from nonmember.config.choices import config_directory
 from nonmember.config.inputs import check_tokens
 from nonmember.corpora import LibraryDocs
 from nonmember.endpoints.models import Endpoint, Recorded
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.models import Noised, PerturbedOutputs, Pretrained, RoundedWeights, TrainedTokenizer
 from nonmember.records import Prompt
 from nonmember.records.exposure import Exposure

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.models import Pretrained
 from nonmember.records import Document, Prompt
 from tiny import build

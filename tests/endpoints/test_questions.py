@@ -17,7 +17,7 @@ from nonmember import scores
 from nonmember.artifacts import Builder
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
-from nonmember.generated.rephrased import Written
+from nonmember.endpoints.rephrased import Written
 from nonmember.models import Pretrained
 from nonmember.models.loading import load_pretrained, save
 from nonmember.observations import AnswerProbabilities, Scored, TokenStatistics

@@ -22,7 +22,7 @@ from nonmember.corpora.sources.paraphrases import Paraphrases
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Request
 from nonmember.endpoints.asked import parsed_answers
 from nonmember.endpoints.models import Endpoint, Recorded
-from nonmember.generated.rephrased import Written
+from nonmember.endpoints.rephrased import Written
 from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.decop.questions import (
     INSTRUCTION,

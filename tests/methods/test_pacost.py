@@ -20,7 +20,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Documents, Select
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.pacost import IS_IT_CORRECT, REPHRASE
 from nonmember.models import Pretrained

@@ -11,12 +11,12 @@ from typing import Any
 from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides, at_work
 from nonmember.api.results import FinishedAudit
 from nonmember.audits.cell import run_cell
+from nonmember.config.auto import Parts
 from nonmember.config.given import IncompleteQuestion
 from nonmember.config.runs import cell_of
 from nonmember.config.words import about_another_method
 from nonmember.methods import Auto
 from nonmember.runtime.files import alone_in
-from nonmember.sweeps.auto import Parts
 
 KEYWORDS = {"target": "target", "reference": "reference", **{key: name for name, key in OWN_PLACES.items()}}
 

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
@@ -14,32 +15,59 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
+from nonmember.config.compose import composed_again, shared
 from nonmember.config.explain import explain
 from nonmember.config.roots import FOLDER_VARIABLE, given_for_cell, labels_of_subject, run_with_hydra
 from nonmember.runtime.interruption import check
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.terminal import visible
-from nonmember.sweeps.running import builder_of, composed_again, shared
 
 if TYPE_CHECKING:
     from nonmember.results.result import AuditResult, Failure
 
 log = logging.getLogger(__name__)
 
+OVERRIDES = ".hydra/overrides.yaml"  # which Hydra writes when a cell begins
 WORKER_ENDED = (
     "A worker of the launcher was ended, most often because memory ran out. Start the same command again to continue, "
     "with fewer workers (hydra.launcher.n_jobs) if memory is short."
 )
 
 
+class Outcomes:
+    """What the cells of a run came to, by folder: kept here, or read where a launcher's workers ran them."""
+
+    def __init__(self) -> None:
+        os.environ.pop(FOLDER_VARIABLE, None)  # of an earlier run in this process
+        self._since = time.time() - 1.0  # file systems round
+        self.by_folder: dict[Path, AuditResult | Failure] = {}
+
+    def all(self) -> dict[Path, AuditResult | Failure]:
+        """With those of workers."""
+        from nonmember.results.outcomes import usable_outcome
+        from nonmember.results.result import ERROR, RESULT
+
+        sweep = os.environ.get(FOLDER_VARIABLE)
+        for begun in sorted(Path(sweep).rglob(OVERRIDES)) if sweep else ():
+            folder = begun.parents[1]
+            found = next((path for name in (RESULT, ERROR) if (path := folder / name).is_file()), None)
+            if folder not in self.by_folder and found is not None and begun.stat().st_mtime >= self._since:
+                self.by_folder[folder] = usable_outcome(found, lambda outcome: None)
+        return self.by_folder
+
+    def has_failure(self) -> bool:
+        from nonmember.results.result import Failure
+
+        return any(isinstance(item, Failure) for item in self.all().values())
+
+
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
     from nonmember.results.result import AuditResult, Failure
     from nonmember.runtime.files import alone_in
-    from nonmember.sweeps.outcomes import Outcomes
 
     if any(item.lower().lstrip("+") == "dry_run=true" for item in sys.argv[1:]):
-        from nonmember.sweeps.dry_run import plan_only
+        from nonmember.config.dry_run import plan_only
 
         plan_only(sys.argv[1:])
         return
@@ -113,14 +141,14 @@ def _from_here(path: Path) -> Path:
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already. By method=auto those that it chooses, and its result."""
-    from nonmember.config.runs import cell_of
+    from nonmember.config.runs import builder_of, cell_of
 
     asked = cell_of(config, folder)  # what is wrong with it is said before more is imported
     from nonmember.audits import cell
+    from nonmember.config.auto import Parts
     from nonmember.methods import Auto
-    from nonmember.sweeps.auto import Parts
 
-    builder = builder_of(config)
+    builder = builder_of(config, *shared(Path(config.store).absolute()))
     if isinstance(asked.audit.method, Auto):
         return Parts(asked, config, composed_again(), builder).run()
     return cell.run_cell(asked, builder)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
@@ -22,7 +24,11 @@ from nonmember.config.explain import explain
 from nonmember.config.hydra_compat import load_configuration, shared_files
 from nonmember.config.roots import register
 from nonmember.config.safety import checked_composition
-from nonmember.config.words import from_home
+from nonmember.config.words import about_another_method, from_home
+
+if TYPE_CHECKING:
+    from nonmember.artifacts import Memory
+    from nonmember.artifacts.store import Store
 
 _composing = threading.RLock()  # Hydra's singletons and OmegaConf's resolvers are the process's
 
@@ -78,6 +84,25 @@ def composed(
             yield config, folder
         finally:
             Singleton.set_state(before)
+
+
+def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
+    """This run's words with another method, composed."""
+    ran = HydraConfig.get()
+    overrides = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
+    name = str(ran.job.config_name)
+    folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider == "command-line"]
+    searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
+    return lambda method, more: composed(name, [*searched, *about_another_method(overrides, method, more)])
+
+
+@functools.lru_cache(maxsize=1)
+def shared(store: Path) -> tuple[Store, Memory]:
+    """What the cells that one process runs have in common: files verified once, corpora and models read once."""
+    from nonmember.artifacts import Memory
+    from nonmember.artifacts.store import Store
+
+    return Store(store), Memory()
 
 
 @contextlib.contextmanager

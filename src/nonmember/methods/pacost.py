@@ -16,7 +16,7 @@ import numpy as np
 
 from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
-from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
 from nonmember.methods.base import (
     INVALID_CLAIM,

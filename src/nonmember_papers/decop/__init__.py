@@ -301,9 +301,7 @@ def swapped(runs: Sequence[Run], recorded: Path) -> Iterator[Run]:
 
 @dataclass(frozen=True, kw_only=True)
 class DecopReport(DeclaredReport):
-    recorded: (
-        str  # folder that nonmember_papers.data writes; figure 8 is left out where it is not there
-    )
+    recorded: str  # folder that nonmember_papers.data writes; figure 8 is left out where it is not there
 
     @property
     def special(self) -> Mapping[str, Callable[[Scope], Filled]]:  # type: ignore[override]

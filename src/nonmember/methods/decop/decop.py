@@ -26,7 +26,7 @@ import numpy as np
 from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import Paraphrases
-from nonmember.generated.rephrased import Written
+from nonmember.endpoints.rephrased import Written
 from nonmember.methods.asked import TEMPERATURES, counts, valid_share
 from nonmember.methods.base import (
     INVALID_CLAIM,

@@ -15,7 +15,9 @@ from nonmember.artifacts.store import Entry
 from nonmember.checks import Count, Number, require_seed
 from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec
 from nonmember.corpora.transforms.cleaning import normalise
+from nonmember.endpoints.questions import not_too_long
 from nonmember.models import ModelSpec
+from nonmember.observations.tokens import prompts_about
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB
@@ -71,7 +73,6 @@ class Written(CorpusSpec):
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         """Resumable: a stopped run continues where it was."""
         from nonmember.observations.passes.writing import Writing, write_texts
-        from nonmember.observations.tokens import prompts_about
 
         base, loaded = builder.get(self.base), builder.get(self.model)
         try:
@@ -117,8 +118,6 @@ class Written(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         """By a model that can only be asked; its table of completions is what is kept."""
-        from nonmember.endpoints.questions import not_too_long
-
         base, name = builder.get(self.base), self.model.readable
         requests = [
             Request(
