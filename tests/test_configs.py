@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from marks import thinned
-from nonmember.artifacts.settings import settings_of
 from nonmember.config.build import build_audit
 from nonmember.config.choices import config_directory, descriptions, groups, options, plain_yaml
 from nonmember.config.roots import register, require_complete
@@ -658,7 +658,7 @@ def test_every_option_says_what_it_is():
 def test_distillation_is_the_papers():
     """docs/methods/prism.md, item 3 and settings. Precision (float32 master weights) is the trainer's."""
     distillation = build(composed("audit", ["world=own"]).method.distillation)
-    assert settings_of(distillation) == {
+    assert asdict(distillation) == {
         "lambda_": 0.7,
         "tau": 2.0,
         "max_tokens": 512,
@@ -804,7 +804,7 @@ def test_kds_is_the_papers():
     config = composed("audit", ["world=pythia", "data=pythia_kds", "method=kds"])
     kds = build(config.method)
     assert (kds.bandwidth, kds.layer, kds.compat, kds.max_tokens) == ("per_kernel_median", -1, False, 1024)
-    told = settings_of(kds.training)
+    told = asdict(kds.training)
     assert told["adapter"] == {"kind": "lora", "rank": 8, "alpha": 32, "dropout": 0.1, "target_modules": None}
     names = ("optimizer", "learning_rate", "batch_size", "epochs", "schedule", "weight_decay", "gradient_clip")
     assert [told["optimization"][name] for name in names] == ["sgd", 1e-4, 4, 1, "constant", 0.0, None]

@@ -18,7 +18,7 @@ Nothing is imported before it is used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from nonmember import metrics, scores, stats

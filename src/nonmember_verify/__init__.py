@@ -3,4 +3,4 @@
 It imports nothing of `nonmember`; the tests are computed here a second time, by other algorithms where there are any.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -11,7 +11,7 @@ from typing import Any
 from nonmember_verify.bundle import Audit
 from nonmember_verify.envelope import plain
 
-FORMAT = 1  # of an audit's question; a change of code that moves results raises it
+FORMAT = 2  # of an audit's question; a change of code that moves results raises it
 KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded", "AnswerProbability")  # of columns of scores
 VERDICTS = ("evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid")
 _TABLE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))

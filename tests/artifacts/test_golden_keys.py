@@ -1,6 +1,6 @@
 """Keys of what is stored stay what they were: a store that was filled before is found, and nothing is trained again.
 
-golden_keys.json was written by an earlier version. Never make it anew: an entry that moves is a store that is lost.
+golden_keys.json was written when FORMAT was raised last (version 0.2). An entry that moves is a store that is lost.
 """
 
 from __future__ import annotations

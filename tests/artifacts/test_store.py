@@ -233,10 +233,9 @@ def flip_bit(path: Path, after: bytes) -> None:
 
 
 def forge(path: Path, files: dict[str, str]) -> None:
-    """Other files in a sidecar without a hash of them, as earlier versions wrote it."""
+    """Other files in a sidecar, and the hash of them."""
     sidecar = json.loads((path / "sidecar.json").read_text())
-    del sidecar["files_hash"]
-    (path / "sidecar.json").write_text(json.dumps({**sidecar, "files": files}))
+    (path / "sidecar.json").write_text(json.dumps({**sidecar, "files": files, "files_hash": key_hash(files)}))
 
 
 DAMAGE = {
@@ -244,7 +243,7 @@ DAMAGE = {
     "facts": (lambda path: flip_bit(path / "sidecar.json", b'"length": '), "was changed"),
     "key": (lambda path: flip_bit(path / "sidecar.json", b'"number": '), "was changed"),
     "hash": (lambda path: flip_bit(path / "sidecar.json", b'"data.txt": "'), "sidecar.json was changed"),
-    "hash, by an earlier version": (lambda path: forge(path, {"data.txt": "0" * 64}), "data.txt was changed"),
+    "hash, and the hash of it": (lambda path: forge(path, {"data.txt": "0" * 64}), "data.txt was changed"),
     "a file elsewhere": (lambda path: forge(path, {"/etc/passwd": "0" * 64}), "'/etc/passwd', which is outside it"),
     "a file above": (lambda path: forge(path, {"../x": "0" * 64}), "'../x', which is outside it"),
     "missing": (lambda path: (path / "data.txt").unlink(), "data.txt is missing"),

@@ -20,7 +20,7 @@ from nonmember.models import Pretrained
 from nonmember.records.curves import read_curves
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
-from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, run_id_of
+from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, name_in_words, run_id_of
 from nonmember.training import Trained
 from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 
@@ -274,3 +274,26 @@ def test_wandb_sends_texts_where_asked_for(tmp_path, no_home):
     with logging.start(info(tmp_path)) as tracker:
         assert tracker.log_text
     assert not any(item.start(info(tmp_path / "run")).log_text for item in (CsvLogging(), NoLogging()))
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        (
+            "data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4",
+            "scipy-a · lambda .3 · K .4",
+        ),
+        ("model@target=micro_target,score@method.score=loss,seed=2", "micro_target · loss · seed 2"),
+        ("data.num_documents=null,method.scores=_a,b_", "num documents null · scores _a,b_"),
+        ("prism-docs-SmolLM2-1a2b3c4d", "prism-docs-SmolLM2-1a2b3c4d"),
+        ("default", "default"),
+    ],
+)
+def test_a_run_is_named_by_what_differs(folder, name):
+    assert name_in_words(folder, {"method": {"score": None}}) == name
+
+
+def test_a_run_of_ones_own_models_is_named_by_what_is_swept():
+    config = {"method": {"distillation": {"lambda_": 0.3, "tau": 2.0}, "score": {"k": 0.4}}}
+    assert name_in_words("prism-docs-1a2b", config) == "prism-docs-1a2b · lambda .3 · tau 2 · K .4"
+    assert name_in_words("seed=2", config) == "seed 2"

@@ -20,8 +20,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 import tiny
 from command_line import rows_of, write_rows
 from marks import slow
-from nonmember.artifacts.settings import settings_of
-from nonmember.artifacts.store import canonical_json, key_hash
+from nonmember.artifacts.store import canonical_json
 from nonmember.models import Pretrained
 from nonmember.models.exposure import truth_about
 from nonmember.models.forward import split_forward
@@ -403,28 +402,6 @@ def test_a_plan_of_whole_batches_leaves_out_others_in_each_epoch(number, batch_s
     for epoch in range(3):
         seen = [index for step in steps[epoch * per_epoch : (epoch + 1) * per_epoch] for index in step]
         assert len(set(seen)) == len(seen)
-
-
-def test_recipes_stored_before_there_were_adapters_have_the_same_keys():
-    """To the byte: all that was trained before would otherwise be trained again."""
-    optimization = (
-        '"optimization":{"batch_size":8,"betas":[0.9,0.99],"epochs":1,"epsilon":1e-08,"final_fraction":0.0,'
-        '"gradient_clip":1.0,"learning_rate":0.01,"schedule":"linear","warmup":0.1,"weight_decay":0.0}'
-    )
-    told = canonical_json(settings_of(tiny.distillation()))
-    assert told == '{"lambda_":0.7,"max_tokens":64,' + optimization + ',"tau":2.0}'
-    told = canonical_json(settings_of(tiny.pretraining()))
-    assert told == "{" + optimization + ',"sequence_length":32}'
-    assert "quantization" not in Pretrained("owner/name").recipe()
-
-
-def test_a_model_stored_before_there_were_adapters_is_found(tmp_path):
-    """Computed by an earlier version. Only where FORMAT is raised on purpose may it differ."""
-    reference = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2)
-    distilled = Trained(reference, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=TARGET)
-    shop = tiny.builder(tmp_path)
-    assert key_hash(TARGET.key(shop)) == "b0c83760ae55afed"
-    assert key_hash(distilled.key(shop)) == "000fa4c224b1d0eb"
 
 
 def test_what_changes_an_adapter_changes_its_key(tmp_path):

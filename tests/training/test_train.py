@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pandas
 import pytest
@@ -13,7 +13,6 @@ import torch
 
 import tiny
 from marks import slow
-from nonmember.artifacts.settings import settings_of
 from nonmember.tracking.curves import CurveLogger
 from nonmember.tracking.trackers import CsvLogging, RunInfo
 from nonmember.training import run
@@ -136,7 +135,7 @@ def test_an_optimizer_and_a_schedule_by_class_are_the_plain_loop_and_part_of_the
         optimizer.step()
         schedule.step()
     tiny.assert_equal_weights(tiny.weights(student), tiny.weights(expected), atol=1e-6)
-    kept = settings_of(recipe)["optimization"]
+    kept = asdict(recipe)["optimization"]
     assert json.loads(json.dumps(kept["optimizer"])) == {
         "target": "torch.optim.NAdam",
         "arguments": [["betas", [0.8, 0.9]], ["eps", 1e-3]],

@@ -7,7 +7,7 @@
 
 An entry is complete when its folder carries the sidecar: data and sidecar are written into the partial folder, which
 is then renamed in one step. The sidecar holds the whole key in readable JSON, the hash of every file, and what making
-it took on which machine (`made`; older entries have none).
+it took on which machine (`made`).
 """
 
 from __future__ import annotations
@@ -189,12 +189,8 @@ class Store:
             facts, key, files = sidecar["facts"], sidecar["key"], sidecar["files"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(damaged.format(f"its {SIDECAR} cannot be read ({error})")) from error
-        listed = key_hash(files)  # of which entries of earlier versions have no hash
-        if (
-            key_hash(key) != digest
-            or sidecar.get("facts_hash") != key_hash(facts)
-            or sidecar.get("files_hash", listed) != listed
-        ):
+        hashes = (digest, sidecar.get("facts_hash"), sidecar.get("files_hash"))
+        if hashes != (key_hash(key), key_hash(facts), key_hash(files)):
             raise ValueError(damaged.format(f"its {SIDECAR} was changed after it was written"))
         if path not in self._verified:
             for name, expected in files.items():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.methods import Method
@@ -17,7 +16,7 @@ from nonmember.models.tokenizing import read_around
 from nonmember.observations import Scored
 from nonmember.records.groups import SUSPECT
 
-FORMAT = 1  # raise it when a change of code moves results
+FORMAT = 2  # raise it when a change of code moves results
 
 
 def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
@@ -85,6 +84,6 @@ def _described(value: Any) -> Any:
         case list() | tuple():
             return [_described(item) for item in value]
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return {"kind": type(value).__name__, **settings_of(value)}
+            return {"kind": type(value).__name__, **asdict(value)}
         case _:
             return value

@@ -141,8 +141,7 @@ def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], 
     ]
     for path in sorted(path for folder in folders for path in files_below(folder, "result*.json")):
         try:
-            values = json_object(path)
-            keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]
+            keys = json_object(path)["provenance"]["keys"]
             known[str(path.parent if path.name == RESULT else path)] = {name: str(item) for name, item in keys.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             problems.append(f"{path} is not a result ({type(error).__name__}).")

@@ -255,7 +255,7 @@ class ArtifactCost:
 @dataclass(frozen=True)
 class PastRun:
     tokens: int | None
-    seconds: float | None  # None where it was made on another machine, in several runs, or before times were recorded
+    seconds: float | None  # None where it was made on another machine, or in several runs
     size: int
 
 

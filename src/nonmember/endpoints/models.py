@@ -17,13 +17,12 @@ import logging
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from nonmember.artifacts import Builder
-from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_text
 from nonmember.corpora.sources.columns import Pattern
 from nonmember.corpora.sources.documents import table_files, table_rows
@@ -59,7 +58,7 @@ class Endpoint(Service, ModelSpec):
         return last_part(self.model)
 
     def recipe(self) -> dict[str, Any]:
-        return settings_of(self)
+        return asdict(self)
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return {"endpoint": {"url": self.address, "model": self.model, "form": self.form, **self.extras}}
@@ -104,7 +103,7 @@ class Recorded(ModelSpec):
         return last_part(self.model)
 
     def recipe(self) -> dict[str, Any]:
-        return settings_of(self)
+        return asdict(self)
 
     def validate(self) -> None:
         table_files([self.path])

@@ -106,9 +106,8 @@ class Written(CorpusSpec):
         return shortened(self.model.load_tokenizer(builder), texts, self.max_tokens)
 
     def load(self, builder: Builder, entry: Entry) -> Corpus:
-        """Of what earlier versions kept nobody knows which was cut: all are taken for whole."""
-        written, is_known = Corpus.load(entry.path / DOCUMENTS), CUT in entry.files
-        reasons = dict.fromkeys(json.loads((entry.path / CUT).read_text()) if is_known else (), self._is_cut)
+        written = Corpus.load(entry.path / DOCUMENTS)
+        reasons = dict.fromkeys(json.loads((entry.path / CUT).read_text()), self._is_cut)
         if self.whole:
             both = zip(builder.get(self.base).documents, self.shown(builder), strict=True)
             too_long = f"longer than max_tokens={self.max_tokens}"

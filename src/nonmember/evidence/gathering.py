@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry, Store, key_hash
 from nonmember.audits.distilled import prepare
 from nonmember.audits.keys import audit_keys
@@ -160,7 +159,7 @@ class _Gathering:
         if isinstance(measurement, Scored):
             column["score"] = {
                 "kind": type(measurement.score).__name__,
-                **settings_of(measurement.score),
+                **asdict(measurement.score),
                 "name": measurement.score.name,
             }
             if self.choice.observations and measurement.corpus == corpus and _recomputable(measurement):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BOS = ("auto", "always", "never")  # read before each text: what the tokenizer itself puts there; always; never
 LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
-FORMAT = 1  # raise it when a change of code moves what trained models hold: older entries are then left alone
+FORMAT = 2  # raise it when a change of code moves what trained models hold: older entries are then left alone
 
 
 def require_bos(value: object, name: str) -> None:

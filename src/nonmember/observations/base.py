@@ -35,7 +35,7 @@ T = TypeVar("T")
 # matrix again: at V = 50,304, 16 rows at a time take three times as long as 300), small beside the body's
 # activations.
 BLOCK_BYTES = 64 * MIB
-FORMAT = 1  # raise it when a change of code moves what observations hold: older entries are then left alone
+FORMAT = 2  # raise it when a change of code moves what observations hold: older entries are then left alone
 
 
 @dataclass(frozen=True)

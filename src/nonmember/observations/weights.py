@@ -11,7 +11,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.models.base import ModelSpec, Whole
 
-FORMAT = 1  # as that of other observations
+FORMAT = 2  # as that of other observations
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from nonmember.checks import require_choice
 from nonmember.records.curves import read_curves
 from nonmember.runtime.files import write_text_atomically
-from nonmember.runtime.naming import settings_of_folder, short_hash
+from nonmember.runtime.naming import short_hash
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
@@ -45,6 +46,9 @@ INIT_SECONDS = 30  # W&B itself tries for 100 seconds
 METRICS = "metrics.csv"
 FIGURE_DPI = 110
 LONGEST_TAG = 64  # W&B refuses a run with a longer one
+NAME = re.compile(r"(?!(null|true|false|nan|inf)$)[A-Za-z].*")  # a value that says by itself what it is
+SHORT = {"k": "K", "learning_rate": "rate"}
+SWEPT = {"lambda": ("distillation", "lambda_"), "tau": ("distillation", "tau"), "k": ("score", "k")}  # in `method`
 
 
 def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
@@ -63,6 +67,40 @@ def logged_to(folder: Path) -> list[str]:
 def is_kept_offline(folder: Path) -> bool:
     """Whether the audit of this folder has a W&B run that was written to the disk alone."""
     return any(mark.startswith("wandb ") and " offline " in mark for mark in logged_to(folder))
+
+
+def name_in_words(folder: str, config: Mapping[str, Any]) -> str:
+    """What differs in a cell, as people say it: scipy-a · lambda .3 · K .4 of the name of its folder,
+    data.domain=scipy,data.half=a,method.distillation.lambda_=0.3,method.score.k=0.4. To other names, which end with a
+    hash, the method's lambda, tau and K are added."""
+    parts: list[str] = []
+    for index, part in enumerate(folder.split(",")):
+        key, mark, value = part.partition("=")
+        if not mark and index == 0:
+            return " · ".join([folder, *_swept_settings(config)])
+        setting = re.split(r"[.@]", key)[-1].rstrip("_")
+        if not mark:  # of a list
+            parts[-1] += f",{part}"
+        elif setting == "half" and parts:
+            parts[-1] += f"-{value}"
+        elif NAME.fullmatch(value):
+            parts.append(value)
+        else:
+            parts.append(_setting_in_words(setting, value))
+    return " · ".join(parts)
+
+
+def _setting_in_words(setting: str, value: str) -> str:
+    number = re.sub(r"^(-?)0(?=\.)", r"\1", value)
+    return f"{SHORT.get(setting, setting.replace('_', ' '))} {number}"
+
+
+def _swept_settings(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, (part, key) in SWEPT.items():
+        above = (config.get("method") or {}).get(part)
+        value = above.get(key) if isinstance(above, Mapping) else None
+        if isinstance(value, int | float):
+            yield _setting_in_words(name, f"{value:g}")
 
 
 @dataclass(frozen=True)
@@ -222,7 +260,7 @@ class WandbTracker(Tracker):
                 entity=entity,
                 mode=mode,
                 dir=str(directory.resolve()),
-                name=" ".join(settings_of_folder(info.name)),
+                name=name_in_words(info.name, info.config),
                 group=info.group,
                 job_type=info.job_type,
                 tags=[tag[:LONGEST_TAG] for tag in info.tags],

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_seed
 from nonmember.corpora import Component, CorpusSpec
@@ -68,7 +67,7 @@ class Trained(ModelSpec):
     # Identity ------------------------------------------------------------------------------------------------------
 
     def _recipe_of_training(self) -> dict[str, Any]:
-        return {"kind": type(self.training).__name__, **settings_of(self.training)}
+        return {"kind": type(self.training).__name__, **asdict(self.training)}
 
     def recipe(self) -> dict[str, Any]:
         return {

@@ -7,13 +7,12 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry, key_hash
 from nonmember.checks import OneOf, require_distinct, require_text
 from nonmember.corpora.specs import digest_file
@@ -73,7 +72,7 @@ class Pretrained(ModelSpec):
         return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
-        return settings_of(self)
+        return asdict(self)
 
     @property
     def adapts(self) -> bool:
