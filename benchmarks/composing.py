@@ -21,7 +21,7 @@ from nonmember.config.grid import cells_of
 REQUIRED = 0.3
 NUM_CELLS = 20
 SEEDS = ",".join(map(str, range(100)))
-WORDS = ["world=dose_study", f"seed={SEEDS}", "method.alpha=0.01,0.05", "data.num_documents=50,100,150"]
+WORDS = ["world=dose_study", f"seed={SEEDS}", "method.alpha=0.01,0.05", "max_layout_auc=0.6,0.7,0.8"]
 
 
 def main() -> int:
