@@ -45,9 +45,18 @@ def built(node: Any) -> Any:
     return get_class(node["_target_"])(**settings)
 
 
+def without_world(node: Any) -> Any:
+    """Settings that a world may change, as they are where none does."""
+    if isinstance(node, dict):
+        return {name: without_world(value) for name, value in node.items()}
+    if isinstance(node, str) and node.startswith("${oc.select:world.settings."):
+        return OmegaConf.to_container(OmegaConf.create(f"value: {node.partition(',')[2].removesuffix('}')}"))["value"]
+    return node
+
+
 def from_yaml(path: str, **parts: Any) -> Any:
     """A recipe with the settings of its YAML; `parts` are what the defaults list or an interpolation would bring."""
-    node = OmegaConf.to_container(OmegaConf.load(config_directory() / f"{path}.yaml"), resolve=False)
+    node = without_world(OmegaConf.to_container(OmegaConf.load(config_directory() / f"{path}.yaml"), resolve=False))
     node = {name: value for name, value in node.items() if not str(value).startswith("${oc.select:")}  # a world's
     return get_class(node["_target_"])(
         **{name: built(value) for name, value in node.items() if name not in ("_target_", "defaults", *parts)}, **parts

@@ -159,7 +159,7 @@ class _Gathering:
         if isinstance(measurement, Scored):
             column["score"] = {
                 "kind": type(measurement.score).__name__,
-                **asdict(measurement.score),
+                **asdict(measurement.score),  # type: ignore[call-overload]
                 "name": measurement.score.name,
             }
             if self.choice.observations and measurement.corpus == corpus and _recomputable(measurement):
