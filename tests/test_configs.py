@@ -662,7 +662,9 @@ def test_distillation_is_the_papers():
         "lambda_": 0.7,
         "tau": 2.0,
         "max_tokens": 512,
+        "num_steps": None,
         "optimization": {
+            "optimizer": "adamw",
             "learning_rate": 5e-5,
             "batch_size": 16,
             "epochs": 1,
