@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from unittest import mock
 
-from nonmember.config.grid import cells_of
+from nonmember.config.compose import cells_of
 
 REQUIRED = 0.3
 NUM_CELLS = 20

@@ -55,7 +55,7 @@ def test_papers_by_the_month_of_their_first_version(tmp_path):
 @pytest.mark.slow
 def test_each_month_of_papers_is_audited_by_the_command_that_is_printed(tmp_path, monkeypatch, capsys):
     from nonmember.config.build import build_audit
-    from nonmember.config.grid import cells_of
+    from nonmember.config.compose import cells_of
     from nonmember.config.roots import register
 
     monkeypatch.chdir(tmp_path)

@@ -6,7 +6,7 @@ import contextlib
 
 from omegaconf import OmegaConf
 
-from nonmember.config.grid import cells_of
+from nonmember.config.compose import cells_of
 from nonmember.config.hydra_compat import options_first
 
 

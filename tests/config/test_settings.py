@@ -18,8 +18,8 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from nonmember.checks import require_count, require_number, require_text
+from nonmember.config.build import check_tokens
 from nonmember.config.choices import config_directory
-from nonmember.config.inputs import check_tokens
 from nonmember.corpora import LibraryDocs
 from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.endpoints.rephrased import Rephrasings, Written

@@ -13,8 +13,7 @@ from nonmember import advice
 from nonmember.advice import Advice, Situation
 from nonmember.advice.situation import about_texts, offered, past_audits
 from nonmember.api.inputs import Inputs, at_work
-from nonmember.config.build import build
-from nonmember.config.inputs import check_places
+from nonmember.config.build import build, check_places
 from nonmember.config.runs import corpus_to_read
 from nonmember.config.words import literal, override
 

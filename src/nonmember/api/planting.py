@@ -11,8 +11,7 @@ from typing import Any
 from nonmember.api.inputs import Inputs, Overrides, at_work
 from nonmember.artifacts.store import Store
 from nonmember.checks import require_kind
-from nonmember.config.build import build
-from nonmember.config.inputs import check_places
+from nonmember.config.build import build, check_places
 from nonmember.config.runs import corpus_to_read
 from nonmember.evidence import canaries
 from nonmember.evidence.canaries import Making, PlantedCanaries

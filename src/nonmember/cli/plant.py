@@ -48,8 +48,7 @@ def main() -> None:
         return
     documents, out, making, overrides = _settings(given)
     from nonmember.artifacts.store import Store
-    from nonmember.config.build import build
-    from nonmember.config.inputs import check_places
+    from nonmember.config.build import build, check_places
     from nonmember.config.runs import reading
     from nonmember.evidence.canaries import COMMITMENT, make, require_new
 

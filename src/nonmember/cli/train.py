@@ -30,8 +30,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
             "recipe of a world, as in world=micro model=micro_target_high."
         )
     require_complete(config)
-    from nonmember.config.build import build
-    from nonmember.config.inputs import check_places, check_settings
+    from nonmember.config.build import build, check_places, check_settings
     from nonmember.config.runs import logging_of
     from nonmember.training import Trained
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobRuntime, setup_globals
@@ -21,10 +22,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory
 from nonmember.config.explain import explain
-from nonmember.config.hydra_compat import load_configuration, shared_files
+from nonmember.config.hydra_compat import cells_of_grid, load_configuration, shared_files
 from nonmember.config.roots import register
 from nonmember.config.safety import checked_composition
 from nonmember.config.words import about_another_method, from_home
+from nonmember.runtime.progress import tracked
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Memory
@@ -84,6 +86,25 @@ def composed(
             yield config, folder
         finally:
             Singleton.set_state(before)
+
+
+def cells_of(name: str, overrides: Sequence[str]) -> Iterator[tuple[DictConfig, Path]]:
+    """The config of each cell and its folder, to be read before the next one is requested. As in a multirun, what is
+    given replaces the sweep's own axis, and several values between commas are one.
+
+    Args:
+        name: Of the primary config: a sweep, or `audit`.
+        overrides: As on the command line.
+    """
+    given = OverridesParser.create().parse_overrides(list(overrides))
+    alike = {item.get_key_element(): str(item.input_line) for item in given if not item.is_sweep_override()}
+    with composed(name, list(alike.values())) as (config, _):
+        grid: Any = OmegaConf.to_container(config.grid, resolve=True) if config.get("grid") else {}
+    axes = [f"{key}={value}" for key, value in grid.items() if key not in alike]
+    axes += [str(item.input_line) for item in given if item.is_sweep_override()]
+    for cell in tracked(cells_of_grid(axes), "composing", "cells"):
+        with composed(name, [*alike.values(), *cell]) as (config, folder):
+            yield config, folder
 
 
 def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:

@@ -29,9 +29,8 @@ from nonmember.audits.preconditions import require_documents
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.config.auto import Parts
-from nonmember.config.compose import composed_again, shared
+from nonmember.config.compose import cells_of, composed_again, shared
 from nonmember.config.explain import explain
-from nonmember.config.grid import cells_of
 from nonmember.config.hydra_compat import command_of
 from nonmember.config.runs import cell_of, planner_of
 from nonmember.endpoints.asked import Asked

@@ -12,10 +12,9 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from nonmember.artifacts import Builder, Memory
 from nonmember.artifacts.planner import Planner
 from nonmember.artifacts.store import Store
-from nonmember.config.build import build, corpus_of
+from nonmember.config.build import build, check_places, check_settings, check_tokens, corpus_of
 from nonmember.config.compose import composed, explained
 from nonmember.config.given import given
-from nonmember.config.inputs import check_places, check_settings, check_tokens
 from nonmember.config.revisions import kept_in, pin_branches
 from nonmember.config.roots import plain, require_complete
 from nonmember.config.words import override
