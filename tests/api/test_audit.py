@@ -124,9 +124,8 @@ def test_documents_that_are_given_twice_are_told(models, texts):
     asked = {"target": models(0), "reference": models(1), "heldout": [f"fern {text}" for text in texts]}
     found = nm.audit("difference_in_differences_loss", **asked, documents=[*texts, texts[0]], overrides=SHORT_READING)
     assert any(text.startswith("1 of 41 documents of the suspect set are near copies") for text in found.warnings)
-    settings = {"method.max_tokens": 30, "score@method.score": "recall"}
-    prefix = {"unseen": ["pine lark", *asked["heldout"][:2]], "overrides": settings}
-    found = nm.audit("difference_in_differences_loss", **asked, **prefix, documents=texts)
+    prefix = {"unseen": ["pine lark", *asked["heldout"][:2]], "overrides": {"method.max_tokens": 30}}
+    found = nm.audit("levels_costly", **asked, **prefix, documents=texts)
     assert any(text.startswith("2 texts of the heldout set are in the unseen set too") for text in found.warnings)
 
 

@@ -61,7 +61,7 @@ def test_one_test_for_each_answer(auto, reference, nonmember):
         assert own["provenance"]["keys"]["audit"] == item["audit"]
         assert f"p = {item['p_value']:.2g} by {item['method']}" in result["verdict"]["allowed_claim"]
     assert (result["question"]["target"], result["statistics"]["p_value"]) == ("tiny0", None)
-    assert 0 <= result["statistics"]["details"]["blind_auc"] <= 1
+    assert 0 <= result["statistics"]["details"]["largest_blind_auc"] <= 1
     assert "models trained: 1" in said.out
     again, same, _ = auto(*reference, *HELDOUT)
     assert "models trained: 0" in again.out

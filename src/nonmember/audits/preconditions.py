@@ -92,7 +92,8 @@ def require_alike(
     if not aucs:
         return outcome
     blind: dict[str, float] = {}
-    if HELDOUT in aucs and outcome.verdict != "score_only":
+    has_texts = all(text.strip() for name in aucs for text in (*suspect, *documents[name].texts))  # recordings may not
+    if HELDOUT in aucs and has_texts and outcome.verdict != "score_only":
         kinds = blind_between(documents[SUSPECT], documents[HELDOUT], np.random.default_rng([seed, NUM_FOLDS]))
         blind = {"words": kinds.words.auc, "characters": kinds.characters.auc, "years": kinds.years.auc}
     outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))

@@ -128,7 +128,7 @@ class Parts:
         details = AutoDetails(
             tests={claim: _as_test(claim, result) for claim, result in chosen.items()},
             lacking={claim: self._lacking(claim) for claim in VERDICTS if claim not in chosen},
-            blind_auc=auc,
+            largest_blind_auc=auc,
         )
         warnings = [f"{name} was passed over. {reason}" for name, reason in self.passed_over.items()]
         warnings += [f"{name}: {text}" for name, item in self.results.items() for text in item.verdict.warnings]

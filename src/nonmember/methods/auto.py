@@ -46,7 +46,7 @@ class ChosenTest(TypedDict):
 class AutoDetails(Details):
     tests: Mapping[Claim, ChosenTest]  # by what each may conclude
     lacking: Mapping[Claim, str]  # where there is none, what it would take
-    blind_auc: float | None = None  # of the blind baseline, where held-out text was given
+    largest_blind_auc: float | None = None  # of the blind baseline, where held-out text was given
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,8 @@ class NameCloze(TakesFew):
         reasons = list(self._reasons_against(groups))
         comparison, exact = None, dict[str, float]()
         if HELDOUT in documents and all(item["num_units"] >= 2 for item in groups.values()):
-            exact = exact_where_few(*(_hits_of(documents[name], name) for name in (HELDOUT, SUSPECT)), alpha=self.alpha)
+            less, more = (_hits_of(documents[name], name) for name in (HELDOUT, SUSPECT))
+            exact = exact_where_few(less, more, self.alpha)
             suspect, clean = (by_unit(group, CLOZE, name)[1] for name, group in documents.items())
             comparison = self.compared(suspect, clean, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}

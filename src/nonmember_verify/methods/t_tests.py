@@ -35,8 +35,8 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     clusters = [group.by_appearance for group in groups]
     number, p, draws = audit.settings["num_permutations"], 1.0, None
     statistic = _t_of(gains, clusters)
-    sizes = own[2], other[2]
-    drawn_from = np.arange(sizes[0]), np.arange(sizes[0], sum(sizes))
+    sizes = tuple(len(np.unique(of)) for of in clusters)
+    drawn_from = np.arange(sizes[0], dtype=float), np.arange(sizes[0], sum(sizes), dtype=float)
     if math.comb(sum(sizes), sizes[0]) <= number:
         p = resampling.permuted(*drawn_from, statistic, np.inf, None)
     else:

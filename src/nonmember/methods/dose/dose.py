@@ -218,13 +218,12 @@ class Dose(Method):
         verdict = self._verdict(reading, bool(reasons), knows_related)
         parts = self._shares(suspect, third, models, rng)
         # The test of the verdict; the other one's p stands in the details.
-        claim: Claim = "membership" if reading.p_at_most < self.alpha else "non_membership"
-        null_hypothesis = EXCEEDED.format(self.exceed) if claim == "membership" else self.null_hypothesis
+        read = reading.p_at_most < self.alpha
         return TestOutcome(
             statistic=reading.estimate,
-            p_value=reading.p_at_most if claim == "membership" else reading.p_at_least,
-            claim=claim,
-            null_hypothesis=null_hypothesis,
+            p_value=reading.p_at_most if read else reading.p_at_least,
+            claim="membership" if read else "non_membership",
+            null_hypothesis=EXCEEDED.format(self.exceed) if read else self.null_hypothesis,
             ci_low=reading.low,
             ci_high=math.nan if reading.high is None else reading.high,
             alpha=self.alpha,
@@ -247,14 +246,7 @@ class Dose(Method):
                 separation=curve.separation,
                 features=features[TARGET],
                 controls=[
-                    {
-                        "role": role,
-                        "dose": control.dose,
-                        "related": control.related,
-                        "reading": None if left_out[role] is None else left_out[role].estimate,
-                        "features": features[role],
-                    }
-                    for role, control in controls.items()
+                    _described(role, control, left_out[role], features[role]) for role, control in controls.items()
                 ],
                 partial_use=parts,
                 gates=as_details(findings),
@@ -371,6 +363,11 @@ class Dose(Method):
             units(suspect, SUSPECT),
             **settings,
         )
+
+
+def _described(role: str, control: Control, left_out: DoseReading | None, features: Mapping[str, float]) -> DoseControl:
+    reading = None if left_out is None else left_out.estimate
+    return {"role": role, "dose": control.dose, "related": control.related, "reading": reading, "features": features}
 
 
 def _holds(reading: DoseReading, dose: float) -> bool:

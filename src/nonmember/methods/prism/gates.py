@@ -293,8 +293,8 @@ def _reference_gain(suspect: ScoredDocuments, third: ScoredDocuments) -> float:
 def _largest_target_gain(suspect: ScoredDocuments, third: ScoredDocuments) -> float:
     """Upper end of a one-sided 95% interval of what the target leads by on the suspect set, less the same on the third
     text, in nats per token, with variances by clusters."""
-    leads = [group.values[f"{LOSS}/target"] - group.values[f"{LOSS}/reference"] for group in (suspect, third)]
-    found = mean_difference(*leads, units(suspect, SUSPECT), units(third, THIRD), alpha=2 * ONE_SIDED)
+    own, other = (group.values[f"{LOSS}/target"] - group.values[f"{LOSS}/reference"] for group in (suspect, third))
+    found = mean_difference(own, other, units(suspect, SUSPECT), units(third, THIRD), alpha=2 * ONE_SIDED)
     return found.difference if math.isnan(found.ci_high) else found.ci_high
 
 

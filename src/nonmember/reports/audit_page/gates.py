@@ -42,6 +42,10 @@ OF_MODELS = {
         "lead of the target over the reference on the set, less its lead on other text",
         "A set whose reading shows in the target, though distillation left still more of a trace.",
     ),
+    "third_kind": (
+        "AUC of telling the set from the third text by layout or words",
+        "A third text of another kind, on which the target leads by another amount whatever it has read.",
+    ),
     "delta": ("Delta", "A difference that many documents make significant though it is too small to matter."),
     "layout": (
         "AUC of telling the set from other text by layout alone",
@@ -56,6 +60,10 @@ OF_DOSE = {
     "order": (
         "rank correlation of what controls have read with what the meter says",
         "A meter that does not rise with what was read.",
+    ),
+    "left_out": (
+        "p-value of so many controls lying outside the interval of a meter made of the others",
+        "Intervals that do not hold what is known to be true.",
     ),
     "fit": (
         "p of the target's being like any model that read the set, or nothing",
