@@ -16,10 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from command_line import only, question, rows_of, write_rows
-from nonmember.runtime import expectations, interruption, progress
+from nonmember.runtime import interruption, progress
 from nonmember.runtime.progress import Stage, duration
 
 PLACES = {
@@ -163,31 +162,16 @@ def test_a_stage_without_a_terminal(monkeypatch):
     monkeypatch.setattr(progress, "A_MOMENT", 0.0)
     monkeypatch.setattr(progress, "EVERY_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with Stage("observing m", 4000, "tokens", at=1000, expected="about 3 min") as stage:
+    with Stage("observing m", 4000, "tokens", at=1000) as stage:
         stage.advance(1000)
     with Stage("reading"):
         pass
-    first, second, third, last = (line.partition(" ")[2] for line in sys.stderr.getvalue().splitlines())
-    assert first == "observing m: 1,000 of 4,000 tokens, about 3 min"
+    second, third, last = (line.partition(" ")[2] for line in sys.stderr.getvalue().splitlines())
     assert second.startswith("observing m: 2,000 of 4,000 tokens, ")
     assert "tokens a second" in second
     assert second.endswith(" left")
     assert third == "observing m: 2,000 of 4,000 tokens, done in 0 s"
     assert last == "reading: done in 0 s"
-
-
-@pytest.mark.parametrize(
-    ("operations", "memory", "text"),
-    [
-        (1e13, 2**30, ""),
-        (1e14, 2**30, "expected: about 33 min 20 s"),
-        (1e13, 3 * 2**30, "expected: about 3.0 of 4.0 GiB of memory"),
-    ],
-)
-def test_what_a_stage_is_expected_to_take(monkeypatch, operations, memory, text):
-    monkeypatch.setattr(expectations, "speed", lambda *_: 1e11)
-    monkeypatch.setattr(expectations, "memory_of", lambda _: 4.0 * 2**30)
-    assert expectations.expectation(operations, memory, torch.device("cpu")) == text
 
 
 def test_a_short_stage_says_nothing(capsys):
@@ -350,10 +334,3 @@ def test_an_error_that_a_library_made_of_a_signal_is_an_interruption(state):
     found = interruption.interruption_of(ValueError("the worker is gone"))
     assert found is not None
     assert found.status == 143
-
-
-def test_what_this_machine_has():
-    assert expectations.speed.__wrapped__("cpu", None) > 1e8
-    assert (
-        2**28 < expectations.memory_of(torch.device("cpu")) <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    )

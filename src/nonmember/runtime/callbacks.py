@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -40,23 +40,13 @@ class StageProgress(lightning.Callback):
     """Shows a loop as a stage.
 
     reached: what is done, in `unit`, after 0, 1, 2 ... batches.   shared: the batches are dealt out to the processes
-    one by one; otherwise every process has a part of each batch.   expected: says what the stage will take, given the
-    trainer.
+    one by one; otherwise every process has a part of each batch.
     """
 
-    def __init__(
-        self,
-        what: str,
-        unit: str,
-        reached: Sequence[int],
-        *,
-        shared: bool = False,
-        expected: Callable[[lightning.Trainer], str] | None = None,
-    ) -> None:
+    def __init__(self, what: str, unit: str, reached: Sequence[int], *, shared: bool = False) -> None:
         self._what, self._unit = what, unit
         self._reached = reached
         self._shared = shared
-        self._expected = expected
         self._stage: Stage | None = None
 
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
@@ -69,9 +59,8 @@ class StageProgress(lightning.Callback):
         self._start(trainer, 0)
 
     def _start(self, trainer: lightning.Trainer, num_batches_before: int) -> None:
-        expected = self._expected(trainer) if self._expected else ""
         at = self._reached[num_batches_before]
-        self._stage = Stage(self._what, self._reached[-1], self._unit, at=at, expected=expected)
+        self._stage = Stage(self._what, self._reached[-1], self._unit, at=at)
         self._stage.__enter__()
 
     def on_train_batch_end(

@@ -35,23 +35,16 @@ class Stage:
     """One piece of work, as a context.
 
     what: such as "observing pythia-70m".   total: of `unit`; None where it is not known.   unit: empty: nothing is
-    counted.   at: what an earlier run has done of it.   expected: what is said before it starts, such as time and
-    memory; empty: nothing.   covers: whether stages inside this one are silent, as of work that is done many times.
+    counted.   at: what an earlier run has done of it.   covers: whether stages inside this one are silent, as of work
+    that is done many times.
     """
 
     def __init__(
-        self,
-        what: str,
-        total: int | None = None,
-        unit: str = "",
-        *,
-        at: int = 0,
-        expected: str = "",
-        covers: bool = False,
+        self, what: str, total: int | None = None, unit: str = "", *, at: int = 0, covers: bool = False
     ) -> None:
         self.what, self.total, self.unit = visible(what), total, unit  # labels are the user's
         self.done = self._at = at
-        self._expected, self._covers = expected, covers
+        self._covers = covers
         self._uncovered: Token[bool] | None = None
         self._is_silent = True
         self._bar: Any = None
@@ -63,9 +56,6 @@ class Stage:
         self._is_silent = False
         if self._covers:
             self._uncovered = _is_covered.set(True)
-        if self._expected:
-            size = "" if self.total is None else f"{self._position()}, "
-            self._say(f"{size}{self._expected}")
         if shows_bars():
             from tqdm import tqdm
 

@@ -19,7 +19,6 @@ from nonmember.models.lengths import grouping
 from nonmember.models.reading import position_limit
 from nonmember.runtime.callbacks import StageProgress
 from nonmember.runtime.compute import MIB, Compute
-from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import Masks, StepLoader, TrainingData, packed_masks, packed_sequences, plan_steps
@@ -272,16 +271,7 @@ def _fit(module: CausalLMModule, optimization: Optimization, run: TrainingRun) -
         num_steps=num_steps,
         description=description,
     )
-
-    def expected(trainer: lightning.Trainer) -> str:
-        forward_only = num_parameters(*module.teachers)
-        operations = (TRAINING * num_parameters(module.model) + FORWARD * forward_only) * reached[-1]
-        moments = 0 if optimization.optimizer == "sgd" else 2
-        memory = num_bytes(module.model, *module.teachers) + training_bytes(module.model, moments=moments)
-        return expectation(operations, memory + module.budget, trainer.strategy.root_device, trainer.world_size)
-
-    reached = loader.reached()
-    shown = StageProgress(description, "tokens", reached, expected=expected)
+    shown = StageProgress(description, "tokens", loader.reached())
     further = compute.callbacks_of(description)
     trainer = compute.trainer(
         max_epochs=1,

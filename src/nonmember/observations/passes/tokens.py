@@ -30,7 +30,6 @@ from nonmember.observations.base import Reading
 from nonmember.observations.passes.vocabulary import TokenMoments, Workspace, token_statistics
 from nonmember.records import TOKEN_SCHEMA
 from nonmember.runtime.callbacks import StageProgress, after_each
-from nonmember.runtime.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expectation, num_bytes, num_parameters
 from nonmember.training.sharding import ShardableModule
 
 _ROW_GROUP_TOKENS = 2**18
@@ -119,14 +118,7 @@ def read_all(observer: Observer, doc_ids: Sequence[str], reading: Reading) -> Ob
 
 def write_parts(reader: DocumentReader, writer: PartWriter, reading: Reading) -> dict[str, int]:
     """Let `reader` read its documents and `writer` write what comes of it. The writer's counts, over all processes."""
-    sizes = reader.sizes()
-
-    def expected(trainer: lightning.Trainer) -> str:
-        operations = FORWARD * num_parameters(*reader.models) * sum(sizes)
-        memory = num_bytes(*reader.models) + BYTES_PER_TOKEN_ROW * sum(sizes)
-        return expectation(operations, memory, trainer.strategy.root_device, trainer.world_size)
-
-    progress = StageProgress(reading.description, "tokens", after_each(sizes), shared=True, expected=expected)
+    progress = StageProgress(reading.description, "tokens", after_each(reader.sizes()), shared=True)
     trainer = silent(reading.make_trainer, writer, progress)
     predict(trainer, reader)
     counts = _read_counts(writer.out_dir)
