@@ -1,4 +1,4 @@
-"""Hydra composes a config in a third of the time: what it does again and again, the tests let it do once.
+"""Hydra composes a config in half of the time: what it does again and again, the tests let it do once.
 
 The project's own files stand still while tests run; others, as those that a test writes, are read each time.
 """
@@ -9,20 +9,17 @@ import contextlib
 import copy
 import functools
 import pickle
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import yaml
-from hydra._internal import config_loader_impl, defaults_list
+from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.hydra import Hydra
 from hydra.core.object_type import ObjectType
-from omegaconf import AnyNode, BooleanNode, DictConfig, FloatNode, IntegerNode, ListConfig, StringNode, base, omegaconf
-from omegaconf._utils import OmegaConfDumper
-from omegaconf.base import Box, Node
+from omegaconf import base
+from omegaconf.base import Box
 
 from nonmember.config.choices import config_directory, sweeps_directory
 
@@ -34,24 +31,11 @@ OWN = tuple(str(folder) for folder in (config_directory(), sweeps_directory(), "
 def quick_configs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _files_are_read_and_merged_once(patch)
-        _choices_are_made_once(patch)
         _names_in_defaults_are_looked_up_where_there_are_some(patch)
         _each_command_is_composed_once(patch)
         # OmegaConf parses `${...}` anew wherever it stands, and each time it is followed.
         patch.setattr(base, "parse", functools.cache(base.parse))
-        # And tells each node its parent after each merge, though nearly all of them know it.
-        patch.setattr(Box, "_re_parent", _tell_children)
-        for kind in (DictConfig, ListConfig, AnyNode, StringNode, BooleanNode, IntegerNode, FloatNode):
-            patch.setattr(kind, "__deepcopy__", _copy)
-        patch.setattr(omegaconf, "get_omega_conf_dumper", lambda: _Dumper)
         yield
-
-
-class _Dumper(yaml.CDumper):
-    """OmegaConf's, in C. What Hydra keeps of each run is written with it."""
-
-
-_Dumper.add_representer(str, OmegaConfDumper.str_representer)
 
 
 def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
@@ -120,27 +104,6 @@ class _Copies:
         return copy.deepcopy(self.repo.load_config(config_path=config_path))
 
 
-def _choices_are_made_once(patch: pytest.MonkeyPatch) -> None:
-    """Which files a config is made of depends on the overrides that choose among them, and not on the values."""
-    choose = defaults_list.create_defaults_list
-    kept: dict[Any, Any] = {}
-
-    def create(repo: Any, config_name: str | None, overrides_list: list[Any], **more: Any) -> Any:
-        choosing = [item for item in overrides_list if repo.group_exists(item.key_or_group)]
-        if (places := _places(repo)) is None or any(isinstance(item.value(), dict) for item in choosing):
-            return choose(repo, config_name, overrides_list, **more)
-        key = (places, config_name, *(item.input_line for item in choosing), *more.items())
-        if key not in kept:
-            kept[key] = choose(repo, config_name, choosing, **more)
-        found = copy.copy(kept[key])
-        found.config_overrides = [
-            item for item in overrides_list if item not in choosing and not item.is_sweep_override()
-        ]
-        return found
-
-    patch.setattr(config_loader_impl, "create_defaults_list", create)
-
-
 def _names_in_defaults_are_looked_up_where_there_are_some(patch: pytest.MonkeyPatch) -> None:
     """Hydra makes a config of all choices for each file that has a defaults list, for interpolations in it."""
     make = defaults_list._create_interpolation_map
@@ -161,52 +124,6 @@ def _each_command_is_composed_once(patch: pytest.MonkeyPatch) -> None:
         return mode_of(hydra, config_name, overrides)
 
     patch.setattr(Hydra, "get_mode", get_mode)
-
-
-def _tell_children(box: Any) -> None:
-    content = box.__dict__["_content"]
-    if isinstance(content, dict | list):
-        nodes = content.values() if isinstance(content, dict) else content
-    else:
-        nodes = [content] if isinstance(content, Node) else []  # of a value that may be of several types
-    for node in nodes:
-        if node.__dict__["_parent"] is not box:
-            node._set_parent(box)
-        if _is_box(type(node)):
-            _tell_children(node)
-
-
-def _copy(node: Any, memo: dict[int, Any]) -> Any:
-    """As OmegaConf copies a config, without looking up each object in it: its nodes form a tree."""
-    return _copied(node, node.__dict__["_parent"])
-
-
-def _copied(node: Any, parent: Any) -> Any:
-    made = object.__new__(type(node))
-    state = made.__dict__
-    state.update(node.__dict__)
-    state["_parent"] = parent
-    metadata = state["_metadata"] = copy.copy(state["_metadata"])
-    if metadata.flags is not None:
-        metadata.flags = dict(metadata.flags)
-    metadata.resolver_cache = copy.deepcopy(metadata.resolver_cache) if metadata.resolver_cache else defaultdict(dict)
-    if "_content" not in state:
-        state["_flags_cache"] = None
-        return made
-    cache, content = state["_flags_cache"], state["_content"]
-    state["_flags_cache"] = cache if cache is None else dict(cache)
-    if isinstance(content, dict):
-        state["_content"] = {key: _copied(value, made) for key, value in content.items()}
-    elif isinstance(content, list):
-        state["_content"] = [_copied(value, made) for value in content]
-    elif isinstance(content, Node):  # of a value that may be of several types
-        state["_content"] = _copied(content, made)
-    return made
-
-
-@functools.cache
-def _is_box(kind: type) -> bool:
-    return issubclass(kind, Box)  # an abstract class, which looks into its register each time
 
 
 def _stands_still(source: Any) -> bool:
