@@ -168,7 +168,7 @@ def one_rate(rate: float, number: int) -> Callable[[Generator], World]:
 def books(rng: Generator) -> World:
     """Prefix completion: 12 and 12 books of 8 passages, which differ in how often they are reproduced."""
     first, second = rng.binomial(8, rng.beta(0.5, 2, (2, 12)))
-    p_value = shares_greater(first / 8, second / 8, num_permutations=10_000, rng=rng)
+    p_value = shares_greater(first / 8, second / 8, num_permutations=10_000, alpha=LEVEL, rng=rng).p_value
     return {"books": p_value < LEVEL, "single passages": fisher_greater(first.sum(), 96, second.sum(), 96) < LEVEL}
 
 
