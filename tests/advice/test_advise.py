@@ -121,7 +121,7 @@ def test_with_everything_every_method_is_possible():
 def test_the_default_of_a_method_comes_before_its_other_scores(documents):
     found = advise(replace(EVERYTHING, documents=documents)).concluding
     scores = [item.contestant.setting for item in found if item.name == "difference_in_differences"]
-    assert (scores[0], {*scores}) == ("wbc(2-40)", {"wbc(2-40)", "loss", "lira_z"})
+    assert (scores[0], {*scores}) == ("wbc(2-40)", {"wbc(2-40)", "loss"})
     with composed("audit", ["method=difference_in_differences"]) as (config, _):
         assert build(config.method.score).name == scores[0]
     assert names(found).index("difference_in_differences") < names(found).index("llm_di")
@@ -274,3 +274,17 @@ def test_the_file_says_what_it_was_made_from():
     held = json.loads(FILE.read_text(encoding="utf-8"))
     assert held["version"] == VERSION
     assert all((ROOT / path).is_file() for path in held["made_from"])
+
+
+def test_two_further_things_are_named_where_neither_alone_allows_as_much():
+    """Without unread text and without a reference: together they allow the difference in differences."""
+    found = {option.name: what for what, option in advise(Situation(access="weights")).next_things}
+    assert "reference model" in found["difference_in_differences"]
+    assert "unread text" in found["difference_in_differences"]
+
+
+def test_what_was_measured_on_real_models_comes_before_what_was_not():
+    with_answers = Situation(access="text", heldout="same_draw", follows=True, titles=True)
+    first, *others = names(advise(with_answers).concluding)
+    assert first == "sampled_completion"
+    assert "mc_pdd" in others

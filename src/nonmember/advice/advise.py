@@ -55,7 +55,7 @@ class Advice:
     concluding: tuple[Option, ...]  # methods that could give a verdict, best first
     beside: tuple[Option, ...]  # what gives numbers, or checks the texts
     impossible: tuple[Option, ...]  # what is missing for the others
-    next_things: tuple[tuple[str, Option], ...]  # for each one more thing, what could then be concluded
+    next_things: tuple[tuple[str, Option], ...]  # for one more thing, or the best two, what could then be concluded
     past: Mapping[str, Past] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Advice:
 def advise(
     situation: Situation, past: Mapping[str, Past] | None = None, given: Mapping[str, str] | None = None
 ) -> Advice:
-    """Ranked by measured power less error, of equal ones the cheapest first; what was not measured comes after.
+    """Ranked by measured power less error, of equal ones the cheapest first; what was not measured comes last.
 
     past: method -> what audits by it took before.   given: key of the config, such as target.path -> the word of the
     commands that gives it, in place of the one to fill in.
@@ -150,9 +150,9 @@ def _difference(cells: Mapping[int, MeasuredPower], says: Says, excludes: int) -
 
 
 def _rank(option: Option) -> tuple[Any, ...]:
-    """What has power first, then what was not measured, then what found next to nothing."""
+    """What has power first, then what found next to nothing, then what was not measured."""
     value = option.value
-    group = 1 if value is None else 2 * (value <= WORTH)
+    group = 2 if value is None else int(value <= WORTH)
     return (group, -(value or 0.0), *option.cost.in_order())
 
 
@@ -173,7 +173,32 @@ def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str
         ]
         if better:
             found.append((what, min(better, key=_rank)))
+    if pair := _best_pair(situation):
+        found.append(pair)
     return sorted(found, key=lambda item: _rank(item[1])[:2])
+
+
+def _best_pair(situation: Situation) -> tuple[str, Option] | None:
+    """The two further things that together allow most of what neither allows by itself; of references any, since the
+    target's own base stands among the single things."""
+    best: tuple[str, Option] | None = None
+    alone = {what: changed for what, changed in _changes(situation) if changed.base == situation.base}
+    for (first, one), second in ((item, other) for item in alone.items() for other in alone if other > item[0]):
+        both = dict(_changes(one)).get(second)
+        if both is None:  # more access of two kinds
+            continue
+        known = [item for each in (situation, one, alone[second]) for item in _possible(each)]
+        for option in _possible(both):
+            better = all(option.value > (item.value or 0.0) + WORTH for item in known if {*item.says} & {*option.says})
+            if better and (best is None or _rank(option) < _rank(best[1])):
+                best = (f"{first} and {second}", option)
+    return best
+
+
+def _possible(situation: Situation) -> list[Option]:
+    """What could reach a verdict, of which something was measured."""
+    options = (_option(contestant, situation) for contestant in CONTESTANTS)
+    return [item for item in options if item.concludes and not item.missing and item.value is not None]
 
 
 def _says_more(option: Option, possible: list[Option]) -> bool:
@@ -237,7 +262,7 @@ def _lines(advice: Advice) -> Iterator[str]:
             yield f"      {option.command}"
     if advice.next_things:
         yield ""
-        yield "What one addition would make possible:"
+        yield "What further things would make possible:"
         for what, option in advice.next_things[:NAMED]:
             yield f"   {what}: {option.contestant.title} could conclude {_claims(option)} ({_in_short(option)})"
     if situation.heldout == "other_date":

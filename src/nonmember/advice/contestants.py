@@ -14,7 +14,7 @@ from nonmember.advice.situation import Situation
 from nonmember.methods import Access, Method, Requirements
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import INPUTS, Input
-from nonmember.scores import Lira, Loss, Wbc
+from nonmember.scores import Loss, Wbc
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ TITLED = "data.title_field=TITLE data.heldout.title_field=TITLE"
 OF_WORKS = f"{HELDOUT_FILE} {TITLED} data.cluster_field=WORK data.heldout.cluster_field=WORK"
 OTHER_BASE: tuple[Input, ...] = ("reference", "stand_in", "general")
 DIFFERENCE = f"{HELDOUT_FILE} reference.path=REFERENCE"
-DEFAULT_SCORE, LOSS, LIRA = Wbc(), Loss(), Lira(scale="z")  # of the difference in differences
+DEFAULT_SCORE, LOSS = Wbc(), Loss()  # of the difference in differences
 PRISM = "reference.path=REFERENCE world.general.path=FILE"
 COMPARED = "any difference between the two sets is reported as membership: run method=blind on them first"
 PLANTED = "reference.path=REFERENCE method.controls.{}.path={} world.general.path=FILE"
@@ -196,19 +196,6 @@ CONTESTANTS = (
         COMPARED,
         setting=LOSS.name,
         variant="score@method.score=loss",
-    ),
-    Contestant(
-        "difference_in_differences",
-        "the difference in differences by LiRA",
-        methods.DifferenceInDifferences,
-        ("membership",),
-        f"{DIFFERENCE} out_models=named out_models.paths=[OUT_MODEL,OTHER_OUT_MODEL]",
-        f"{COMPARED}; for RMIA: score@method.score=rmia (docs/methods/out_models.md)",
-        setting=LIRA.name,
-        variant="score@method.score=lira method.score.scale=z",
-        otherwise=replace(
-            methods.DifferenceInDifferences.requirements, inputs=("heldout", "reference", "out_models"), passes=8
-        ),
     ),
     Contestant(
         "canary",
