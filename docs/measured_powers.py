@@ -31,8 +31,8 @@ DEFAULT = "docs/results/default_score/report.md"
 POWER = "docs/results/prism_power/report.md"
 CANARIES = "docs/studies/canaries.json"
 CONDITION, VARIANTS, CANARIES_OF_A_SET = ("random", 12), 50, 8  # of that study
-# Readings -> pairs found of all, of SmolLM2 and Gemma; models of a million parameters write next to nothing of what they
-# read (1 of 24 sets read once, none of 36 read more often), and what a real model writes is what a user asks about.
+# Readings -> pairs found of all, of SmolLM2 and Gemma; models of a million parameters write next to nothing of what
+# they read (1 of 24 sets read once, none of 36 read more often), and a user asks about real models.
 WRITTEN = {0: (1, 13), 1: (4, 6), 2: (2, 2), 4: (2, 2), 8: (2, 2)}
 READINGS = {"nothing": 0, "1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
 MICRO = "models of about a million parameters, docstrings of libraries"
