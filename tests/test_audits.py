@@ -430,15 +430,6 @@ def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(mad
     assert json.loads(kept.read_text())["statistics"]["p_value"] == 0.9
 
 
-def test_scores_that_were_lost_beside_a_result_without_a_seal_are_made_anew(made, tmp_path):
-    result = run(made, tmp_path)
-    folder, key = tmp_path / "one", result.provenance.keys["audit"]
-    (folder / RESULT).write_text(result.to_json())  # as an earlier version wrote it
-    assert finished(folder, key) == result
-    (folder / "scores.parquet").unlink()
-    assert finished(folder, key) is None
-
-
 def test_a_changed_text_is_another_question(made, tmp_path):
     run(made, tmp_path)
     write_jsonl(tmp_path / "suspect.jsonl", ["moss", *tiny.random_texts(40, seed=2)[1:]])

@@ -102,7 +102,7 @@ def lay_down(folder: Path, of: AuditResult, *, config: dict[str, Any] | None = N
         pa.table({"statistic": [*rng.normal(-0.12, 0.1, size=200), np.nan]}), folder / "distribution.parquet"
     )
     (folder / CONFIG).write_text(json.dumps(config or {"name": of.question.sweep, "seed": of.question.seed}))
-    (folder / RESULT).write_text(of.to_json())
+    of.save(folder / RESULT)
     return folder / RESULT
 
 

@@ -21,7 +21,7 @@ from nonmember_verify.scores import Tables, check_exclusions, check_scores
 from nonmember_verify.verdicts import check_verdict
 
 FORMAT = 1  # of a bundle
-SCHEMA_VERSION = 2  # of result.json
+SCHEMA_VERSION = 3  # of result.json
 FILES = re.compile(
     r"statement\.dsse\.json|seal\.json|observations\.json|tokens/[0-9a-f]{16}\.parquet|"
     r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|distribution|answers|texts)\.parquet)"

@@ -173,7 +173,7 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
         "verdict 'evidence_of_partial_membership' is unknown to this verifier",
         True,
     ),
-    "a schema": (edited(RESULT, put("schema_version", 3)), "schema version 3 is unknown to this verifier", True),
+    "a schema": (edited(RESULT, put("schema_version", 4)), "schema version 4 is unknown to this verifier", True),
     "a format of questions": (with_identity(put("format", 2)), "format 2 is unknown to this verifier", True),
     "a format of bundles": (lambda files: signed(files, format=2), "format 2 of a bundle is unknown", True),
     "a score": (another_score(kind="MinKSquared", name="mink2(0.2)"), "the score .kind MinKSquared", False),

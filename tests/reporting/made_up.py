@@ -94,7 +94,7 @@ def write(folder: Path, *results: AuditResult) -> Path:
     for number, item in enumerate(results):
         path = folder / (item.question.sweep or "audits") / f"{number:04}" / "result.json"
         path.parent.mkdir(parents=True)
-        path.write_text(item.to_json(), encoding="utf-8")
+        item.save(path)
     return folder
 
 

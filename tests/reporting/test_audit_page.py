@@ -63,7 +63,7 @@ def folder(tmp_path):
 
     def make(method, scores, details, **more):
         result = made_up.result(method=method, details=details, **more)
-        (tmp_path / "result.json").write_text(result.to_json(), encoding="utf-8")
+        result.save(tmp_path / "result.json")
         pq.write_table(pa.table(scores), tmp_path / "scores.parquet")
         pq.write_table(
             pa.table({"statistic": np.random.default_rng(0).normal(size=500)}), tmp_path / "distribution.parquet"

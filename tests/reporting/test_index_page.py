@@ -66,7 +66,7 @@ def test_texts_of_others_stay_texts_and_links_lead_below_the_folder(tmp_path):
     result = made_up.result(corpus=EVIL, target=EVIL, warnings=(EVIL,), settings={EVIL: EVIL})
     folder = tmp_path / "javascript:alert(1)" / "..%2f\u202e#?"
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(result.to_json())
+    result.save(folder / "result.json")
     write_page(folder)
     path = write_index(tmp_path).path
     html = path.read_text()

@@ -21,7 +21,7 @@ from nonmember.checks import told_apart
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.numbers import detail
-from nonmember.results.outcomes import NO_SEAL, UNUSABLE, identity, num_without_seal, outcome_paths, usable_outcomes
+from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.naming import settings_of_folder, short_setting
@@ -65,8 +65,6 @@ def main() -> None:
             use(cells)
         page.seek(0)
         sys.stdout.write(page.read())
-    if without := num_without_seal(paths):
-        sys.stdout.write(f"{without} of {len(paths)} results have {NO_SEAL}.\n")
     if problems:
         raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from nonmember.results.outcomes import NO_SEAL, reason_of
+from nonmember.results.outcomes import reason_of
 from nonmember.results.result import RESULT
 from nonmember.runtime.files import files_below
 from nonmember.runtime.naming import outputs_folder
@@ -29,8 +29,6 @@ def main() -> None:
     problems = _write_pages(given.folder) if given.pages else []
     index = write_index(given.folder)
     sys.stdout.write(f"{visible(index.path)}\n")
-    if index.num_without_seal:
-        sys.stdout.write(f"{index.num_without_seal} of {index.num_audits} results have {NO_SEAL}.\n")
     if problems := problems or list(index.unusable):
         raise ValueError(f"{len(problems)} of {index.num_audits} results cannot be used. The first: {problems[0]}")
 

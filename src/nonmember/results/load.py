@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nonmember.results.outcomes import NO_SEAL, identity, num_without_seal, reason_of
+from nonmember.results.outcomes import identity, reason_of
 from nonmember.results.result import RESULT, AuditQuestion, AuditResult, Statistics, Verdict
 from nonmember.runtime.files import file_hash, files_below
 
@@ -105,8 +105,6 @@ def load_runs(folders: Sequence[Path]) -> Collection:
                 copies.append(f"{name} of {runs[cell].path}")
     if copies:
         log.warning("%d results repeat others and are left out, such as %s.", len(copies), copies[0])
-    if without := num_without_seal([run.folder / RESULT for run in runs.values() if run.folder is not None]):
-        log.info("%d of %d results have %s.", without, len(runs), NO_SEAL)
     for name, reason in unreadable.items():
         log.warning("%s is left out: %s", name, reason)
     missing = [folder for folder in folders if not folder.is_dir()]

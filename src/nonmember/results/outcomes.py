@@ -7,12 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from nonmember.results.result import ERROR, PARTS, RESULT, AuditResult, Failure
-from nonmember.results.seals import SEAL
-from nonmember.runtime.files import files_below, json_object
+from nonmember.runtime.files import files_below
 
 UNUSABLE = "unusable"
 LONGEST_REASON = 500  # characters
-NO_SEAL = "no seal, since an earlier version wrote them: a change of them could not be noticed"
 
 
 def outcome_paths(folder: Path) -> list[Path]:
@@ -79,14 +77,3 @@ def identity(result: AuditResult) -> tuple[str | None, str]:
     """The same of copies of a result, and where one question was asked again in another sweep or folder: such count
     once."""
     return result.provenance.keys.get("audit"), repr(replace(result.question, sweep="", cell=""))
-
-
-def num_without_seal(paths: list[Path]) -> int:
-    """How many of these results have no seal; those that cannot be read are not counted."""
-    number = 0
-    for path in paths:
-        try:
-            number += path.name == RESULT and SEAL not in json_object(path)
-        except (OSError, ValueError):
-            continue
-    return number

@@ -17,7 +17,8 @@ from nonmember.results.schema import Recorded, built
 from nonmember.results.seals import with_seal, without_seal
 from nonmember.runtime.files import json_object, write_text_atomically
 
-SCHEMA_VERSION = 2  # 1 was flat and did not say so
+SCHEMA_VERSION = 3
+LAST_BEFORE = "0.1.0"  # the last version of this program that reads earlier ones
 
 # In the folder of each audit.
 RESULT, ERROR, CONFIG = "result.json", "error.json", "config.json"
@@ -200,17 +201,15 @@ class AuditResult(Recorded):
         unreadable = f"{path} is not a result this version can read ({{}}). Move it away and run the audit again."
         try:
             values = json_object(path)
+            if (version := values.get("schema_version")) != SCHEMA_VERSION:
+                last = f"; the last version that reads it is nonmember {LAST_BEFORE}" if version in (None, 1, 2) else ""
+                raise ValueError(f"its schema version must be {SCHEMA_VERSION}; got {version}{last}")
         except (ValueError, OSError) as error:
             raise ValueError(unreadable.format(error)) from error
+        values = without_seal(values, path, files_too=files_too)
         try:
-            values = without_seal(values, path, files_too=files_too)
-        except OSError as error:
-            raise ValueError(unreadable.format(error)) from error
-        try:
-            if (version := values.get("schema_version")) != SCHEMA_VERSION:
-                raise ValueError(f"its schema version must be {SCHEMA_VERSION}; got {version}")
             return cls.of(values)
-        except (TypeError, LookupError, ValueError, AttributeError, ArithmeticError) as error:
+        except ValueError as error:
             raise ValueError(unreadable.format(error)) from error
 
 

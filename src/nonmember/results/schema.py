@@ -9,13 +9,11 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-LONGEST_TEXT = 100_000  # characters of a label, a sentence, a name
-
 
 class Recorded:
     """A part of a result: a dataclass that pydantic checks strictly."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, str_max_length=LONGEST_TEXT)
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 @cache

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nonmember.records import FloatArray
 from nonmember.results.load import Run
 from nonmember.results.result import SCORES
-from nonmember.results.tables import table_of
 
 KEYS = ("doc_id", "group")  # columns that are no scores
 
@@ -37,7 +37,7 @@ def read_values(run: Run, columns: Sequence[str] | None = None) -> DocumentValue
         raise ValueError(f"there is no {SCORES} beside the result")
     try:
         content = path.read_bytes()
-        table = table_of(content)
+        table = pq.ParquetFile(pa.BufferReader(content)).read()
         groups = np.array(table["group"].to_pylist())
         ids = np.array(table["doc_id"].to_pylist(), dtype=object)
         wanted = [item for item in table.column_names if item not in KEYS] if columns is None else columns

@@ -24,7 +24,7 @@ from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.mirror import swept_of
-from nonmember.results.outcomes import UNUSABLE, num_without_seal, outcome_paths, usable_outcome
+from nonmember.results.outcomes import UNUSABLE, outcome_paths, usable_outcome
 from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.files import write_text_atomically
@@ -42,7 +42,6 @@ class Index:
     path: Path  # of the page
     num_audits: int
     unusable: tuple[str, ...]  # of each result that cannot be used, why
-    num_without_seal: int  # of how many a change could not be noticed
 
 
 def try_to_write_index(folder: Path) -> Path | None:
@@ -67,7 +66,7 @@ def write_index(folder: Path) -> Index:
     entries = [_entry(item, folder) for item in tracked(paths, "reading audits", "audits")]
     write_text_atomically(path, page(entries))
     unusable = tuple(entry["warnings"][0] for entry in entries if entry["decision"] == UNREADABLE)
-    return Index(path, len(entries), unusable, num_without_seal(paths))
+    return Index(path, len(entries), unusable)
 
 
 def _entry(path: Path, folder: Path) -> dict[str, Any]:
