@@ -115,7 +115,7 @@ def some_result(seed: int) -> AuditResult:
 def test_what_is_saved_is_loaded(tmp_path, seed):
     result = some_result(seed)
     result.save(tmp_path / RESULT)
-    assert AuditResult.load(tmp_path / RESULT) == result
+    assert AuditResult.load(tmp_path / RESULT).to_json() == result.to_json()  # 7 stays 7, and is no 7.0
     assert json.loads((tmp_path / RESULT).read_text())["schema_version"] == SCHEMA_VERSION
 
 

@@ -18,6 +18,7 @@ from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
 from nonmember.models import Pretrained
 from nonmember.records.curves import read_curves
+from nonmember.results.pictures import png_of
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
 from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, name_in_words, run_id_of
@@ -43,10 +44,10 @@ def tell_a_little(tracker: Tracker) -> None:
     tracker.figure("figure/ranks", picture())
 
 
-def picture() -> Figure:
+def picture() -> bytes:
     figure = Figure(figsize=(2, 1))
     figure.subplots().plot([0, 1], [1, 0])
-    return figure
+    return png_of(figure)
 
 
 def tell_a_little_and_fail(tracker: Tracker, error: BaseException) -> None:

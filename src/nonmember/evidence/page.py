@@ -5,7 +5,6 @@ One file without a script that fetches nothing; it names no document.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from markupsafe import Markup
 
 from nonmember.evidence.gathering import Gathered, Included
 from nonmember.reports.audit_page import content
-from nonmember.reports.audit_page.write import POLICY
+from nonmember.reports.audit_page.write import POLICY, drawn
 from nonmember.reports.render.html import rendered
 from nonmember.results.evidence import Evidence
-from nonmember.results.pictures import drawings, png_of
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
 from nonmember_verify.bundle import NAMES, Audit
 from nonmember_verify.report import Line, Report
@@ -65,7 +63,7 @@ def _shown(item: Gathered, index: int, lines: Sequence[Line]) -> dict[str, Any]:
         "sign": sign,
         "verdict": verdict,
         "numbers": content.numbers(evidence),
-        "drawings": [(item, base64.b64encode(png_of(item.figure)).decode()) for item in drawings(evidence)],
+        "drawings": drawn(evidence, f"plot{index}-"),
         "lines": lines,
         "num_failed": sum(line.kind == "FAILED" for line in lines),
         "tables": {

@@ -32,13 +32,13 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
     if not tracker.takes_media:
         return
     from nonmember.results.evidence import load
-    from nonmember.results.pictures import of_run
+    from nonmember.results.pictures import of_run, png_of
 
     evidence = load(folder)
     if len(evidence.distribution):
         tracker.histogram("test/distribution", evidence.distribution.tolist())
     for drawing in of_run(evidence):
-        tracker.figure(f"figure/{drawing.name}", drawing.figure)
+        tracker.figure(f"figure/{drawing.name}", png_of(drawing.figure))
     if columns := columns_of(folder / SCORES):
         if tracker.log_text and texts is not None:
             columns["text"] = _texts_of(columns, texts)

@@ -23,8 +23,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-VALUE, QUIET = "#d55e00", "#767676"
+# Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b5b9c", "#7f7f7f")
+INK, QUIET = "#000000", "#767676"
+STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.edgecolor": QUIET,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "svg.fonttype": "none",
+    "savefig.transparent": True,
+    "axes.unicode_minus": True,
+    "text.parse_math": False,  # labels come from users
+}
+VALUE = COLOURS[1]
 BINS = 28
 PNG_DPI = 110
 MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
@@ -48,10 +78,13 @@ class Drawing:
 
 def drawings(evidence: Evidence) -> list[Drawing]:
     """Those of the method's kind, plain histograms where its scores are not there; then the resampled statistic."""
-    return [
-        *(KINDS_OF_PICTURES.get(evidence.result.statistics.picture, scores)(evidence) or scores(evidence)),
-        *resampled(evidence),
-    ]
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        return [
+            *(KINDS_OF_PICTURES.get(evidence.result.statistics.picture, scores)(evidence) or scores(evidence)),
+            *resampled(evidence),
+        ]
 
 
 def readable(role: str) -> str:
@@ -74,20 +107,26 @@ def _times(number: str) -> str:
     return {"1": "once", "2": "twice"}.get(number, f"{number} times")
 
 
-def _axes(title: str, x_label: str, y_label: str, height: float = 3.6) -> tuple[Figure, Axes]:
+def _axes(x_label: str, y_label: str, height: float = 3.1) -> tuple[Figure, Axes]:
+    """Without a title, which stands beside the picture."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8, height), layout="constrained")
+    figure = Figure(figsize=(4.2, height), layout="constrained")
     axes = figure.subplots()
-    axes.set_title(title, fontsize=9, parse_math=False)
-    axes.set_xlabel(x_label, parse_math=False)
-    axes.set_ylabel(y_label, parse_math=False)
+    axes.locator_params(nbins=5)
+    axes.set(xlabel=x_label, ylabel=y_label)
     return figure, axes
+
+
+def _legend(figure: Figure) -> None:
+    figure.legend(loc="outside lower left", ncols=3)
 
 
 def _points(axes: Axes, x: FloatArray, y: FloatArray, colour: str = COLOURS[0], label: str = "") -> None:
     many = len(x) > 1000
-    axes.plot(x, y, ".", color=colour, markersize=2 if many else 4, rasterized=many, label=label or None)
+    axes.plot(
+        x, y, ".", color=colour, alpha=0.6, markersize=3 if many else 8, mew=0, rasterized=many, label=label or None
+    )
 
 
 def _diagonal(axes: Axes) -> None:
@@ -109,7 +148,7 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         rho = details.get(f"rho_{other}_target")
         title = f"Target and {name}" + (f", rho {rho:.3f}" if isinstance(rho, float) else "")
-        figure, axes = _axes(title, f"rank under the {name}", "rank under the target")
+        figure, axes = _axes(f"rank under the {name}", "rank under the target")
         _diagonal(axes)
         _points(axes, scipy.stats.rankdata(x), scipy.stats.rankdata(y))
         caption = "Each dot is a document; on the line both models rank it alike."
@@ -124,7 +163,7 @@ def pairs(evidence: Evidence) -> list[Drawing]:
         return []
     first, second = _both_finite(*(evidence.columns[name] for name in names))
     title = f"{names[0]} and {names[1]}"
-    figure, axes = _axes(title, names[0], names[1])
+    figure, axes = _axes(names[0], names[1])
     _diagonal(axes)
     _points(axes, first, second)
     dots = Drawing("pairs", title, "Each dot is a document; on the line both values are equal.", figure)
@@ -184,14 +223,14 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     room = 0.04 * (high - low)
     edges = np.linspace(low - room, high + room, BINS + 1)
-    figure, axes = _axes(title, title, "share of documents")
+    figure, axes = _axes(title, "share of documents")
     for colour, (name, values) in zip(COLOURS * 9, by_group.items(), strict=False):
         share = np.histogram(values, edges)[0] / len(values)
         axes.stairs(share, edges, fill=True, alpha=0.5, color=colour, label=name)
     if zero:
         axes.axvline(0.0, color=QUIET, linewidth=0.8, linestyle="--")
     if len(by_group) > 1:
-        axes.legend(fontsize=8, frameon=False)
+        _legend(figure)
     means = ", ".join(f"mean {values.mean():.3f} in {name}" for name, values in by_group.items())
     caption = f"{means[:1].upper()}{means[1:]}.{_beyond((edges[0], edges[-1]), *by_group.values())}"
     return [Drawing("histogram", title, caption, figure)]
@@ -228,7 +267,7 @@ def shards(evidence: Evidence) -> list[Drawing]:
         differences = differences[np.isfinite(differences)]
         above = int((differences > 0).sum())
         title = f"Shards under {name}"
-        figure, axes = _axes(title, "shard", "own order less random ones, nats")
+        figure, axes = _axes("shard", "own order less random ones, nats")
         axes.bar(range(1, len(differences) + 1), differences, color=[COLOURS[int(value <= 0)] for value in differences])
         axes.axhline(0.0, color=QUIET, linewidth=0.8)
         caption = f"{above} of {len(differences)} shards are more likely in their own order."
@@ -245,7 +284,7 @@ def answers(evidence: Evidence) -> list[Drawing]:
     if not evidence.answers:
         return per_document
     names = [GROUPS.get(name, name) for name in evidence.answers]
-    figure, axes = _lying("Answers", "share of the answers", names)
+    figure, axes = _lying("share of the answers", names)
     starts = np.zeros(len(names))
     totals = np.array([sum(counts.values()) for counts in evidence.answers.values()])
     present = [kind for kind in KINDS if any(counts.get(kind) for counts in evidence.answers.values())]
@@ -253,7 +292,7 @@ def answers(evidence: Evidence) -> list[Drawing]:
         shares = np.array([counts.get(kind, 0) for counts in evidence.answers.values()]) / totals
         axes.barh(range(len(names)), shares, left=starts, color=colour, label=kind)
         starts = starts + shares
-    axes.legend(fontsize=8, frameon=False)
+    _legend(figure)
     listed = "; ".join(
         f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
         for name, counts in zip(names, evidence.answers.values(), strict=True)
@@ -269,7 +308,7 @@ def aucs(evidence: Evidence) -> list[Drawing]:
         return []
     ends = {name: (intervals or {}).get(name) or [value, value] for name, value in found.items()}
     title = "How well text alone tells the sets apart"
-    figure, axes = _lying(title, "AUC (one half is chance)", list(found))
+    figure, axes = _lying("AUC (one half is chance)", list(found))
     axes.axvline(0.5, color=QUIET, linewidth=0.8, linestyle="--")
     axes.hlines(range(len(found)), *zip(*ends.values(), strict=True), color=COLOURS[0])
     axes.plot(list(found.values()), range(len(found)), "o", color=COLOURS[0])
@@ -279,10 +318,10 @@ def aucs(evidence: Evidence) -> list[Drawing]:
     return [Drawing("aucs", title, f"{listed}.", figure)]
 
 
-def _lying(title: str, x_label: str, names: Sequence[str]) -> tuple[Figure, Axes]:
-    figure, axes = _axes(title, x_label, "", 1.2 + 0.45 * len(names))
+def _lying(x_label: str, names: Sequence[str]) -> tuple[Figure, Axes]:
+    figure, axes = _axes(x_label, "", 0.9 + 0.45 * len(names))
     axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.5, -0.5)
     return figure, axes
 
 
@@ -298,7 +337,7 @@ def dose(evidence: Evidence) -> list[Drawing]:
         return []
     high = float(details["heaviest_dose"]) if statistics.ci_high is None else statistics.ci_high
     title = f"The target: {details['readings']}"
-    figure, axes = _axes(title, "readings that were planted", "readings that the meter shows")
+    figure, axes = _axes("readings that were planted", "readings that the meter shows")
     label = f"{1 - evidence.result.question.alpha:.0%} interval"
     axes.axhspan(statistics.ci_low or 0.0, high, color=QUIET, alpha=0.25, linewidth=0, label=label)
     _diagonal(axes)
@@ -310,7 +349,7 @@ def dose(evidence: Evidence) -> list[Drawing]:
         xs, ys = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
         _points(axes, xs, ys, colour, label)
     axes.axhline(statistics.value, color=VALUE, label="the target")
-    axes.legend(fontsize=8, frameon=False)
+    _legend(figure)
     caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
     return [Drawing("readings", title, caption, figure)]
 
@@ -322,16 +361,16 @@ def resampled(evidence: Evidence) -> list[Drawing]:
         return []
     sign = "+" if statistics.is_signed else ""
     title = f"{len(values):,} resamples of {statistics.name}"
-    figure, axes = _axes(title, statistics.name, "resamples")
+    figure, axes = _axes(statistics.name, "resamples")
     limits = most_of(values)
-    axes.hist(values, bins=2 * BINS, range=limits, color=COLOURS[0], alpha=0.55)
+    axes.hist(values, bins=2 * BINS, range=limits, color=COLOURS[0], alpha=0.5)
     axes.axvline(0.0, color=QUIET, linewidth=0.8, linestyle="--", label="zero")
     if statistics.ci_low is not None and statistics.ci_high is not None:
         label = f"{1 - evidence.result.question.alpha:.0%} interval"
         axes.axvspan(statistics.ci_low, statistics.ci_high, color=QUIET, alpha=0.25, linewidth=0, label=label)
     if statistics.value is not None:
         axes.axvline(statistics.value, color=VALUE, label=f"{statistics.name} {statistics.value:{sign}.3f}")
-    axes.legend(fontsize=8, frameon=False)
+    _legend(figure)
     below = float((values <= 0.0).mean())
     caption = f"{below:.1%} of them are at most zero (broken line).{_beyond(limits, values)}"
     return [Drawing("distribution", title, caption, figure)]
@@ -349,6 +388,11 @@ def of_run(evidence: Evidence) -> Iterable[Drawing]:
 
 def png_of(figure: Figure) -> bytes:
     """On white, at a resolution for screens."""
+    from matplotlib import rc_context
+
     png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    with rc_context(STYLE):
+        figure.savefig(
+            png, format="png", dpi=PNG_DPI, transparent=False, facecolor="white", metadata={"Software": None}
+        )
     return png.getvalue()

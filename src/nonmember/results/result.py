@@ -64,7 +64,7 @@ class AuditQuestion(Recorded):
     # sweep, cell: the group of audits it belongs to and what differs in it
     sweep: str
     cell: str
-    data: Mapping[str, str | float | bool | None]  # the plain values of the data config (domain, half ...)
+    data: Mapping[str, str | int | float | bool | None]  # the plain values of the data config (domain, half ...)
 
     @property
     def subject(self) -> str:
@@ -120,10 +120,10 @@ class Health(Recorded):
     # token, before and after its training.
     training: Mapping[str, float]
     # Role -> negative log-likelihood (nll, nats per token) and num_parameters, as far as known.
-    capability: Mapping[str, Mapping[str, float]]
+    capability: Mapping[str, Mapping[str, int | float]]
     # Group of documents -> measurement -> what its score guarded against (sigma_below_eps: tokens; saturated_share: of
     # the tokens) -> how much of it there was.
-    counters: Mapping[str, Mapping[str, Mapping[str, float]]]
+    counters: Mapping[str, Mapping[str, Mapping[str, int | float]]]
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,11 @@ from nonmember.runtime.naming import short_hash
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
-    from matplotlib.figure import Figure
 
 LOGGED = "logged.json"  # beside the result: where it was logged to, and under which id
 RUN_ID_LENGTH = 16
 INIT_SECONDS = 30  # W&B itself tries for 100 seconds
 METRICS = "metrics.csv"
-FIGURE_DPI = 110
 LONGEST_TAG = 64  # W&B refuses a run with a longer one
 NAME = re.compile(r"(?!(null|true|false|nan|inf)$)[A-Za-z].*")  # a value that says by itself what it is
 SHORT = {"k": "K", "learning_rate": "rate"}
@@ -148,7 +146,7 @@ class Tracker(ABC):
     def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:  # noqa: B027
         """A table with a row per document: ids and numbers, text only with `log_text`."""
 
-    def figure(self, name: str, figure: Figure) -> None:  # noqa: B027
+    def figure(self, name: str, png: bytes) -> None:  # noqa: B027
         """A picture; kept by those who can show one."""
 
     @abstractmethod
@@ -299,13 +297,10 @@ class WandbTracker(Tracker):
         rows: list[Any] = [list(row) for row in zip(*columns.values(), strict=True)]
         self._run.log({name: self._wandb.Table(columns=list(columns), data=rows)})
 
-    def figure(self, name: str, figure: Figure) -> None:
+    def figure(self, name: str, png: bytes) -> None:
         import PIL.Image
 
-        # As pixels: W&B takes a figure itself only where pyplot, with its global state, has been imported.
-        png = io.BytesIO()
-        figure.savefig(png, format="png", dpi=FIGURE_DPI)
-        with PIL.Image.open(png) as image:
+        with PIL.Image.open(io.BytesIO(png)) as image:
             self._run.log({name: self._wandb.Image(image)})
 
     def files(self, name: str, files: Mapping[str, bytes | Path]) -> None:
@@ -372,9 +367,9 @@ class Trackers(Tracker):
         for item in self._trackers:
             item.scores(name, columns if item.log_text else without_text)
 
-    def figure(self, name: str, figure: Figure) -> None:
+    def figure(self, name: str, png: bytes) -> None:
         for item in self._trackers:
-            item.figure(name, figure)
+            item.figure(name, png)
 
     def files(self, name: str, files: Mapping[str, bytes | Path]) -> None:
         for item in self._trackers:

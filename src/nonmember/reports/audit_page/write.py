@@ -64,7 +64,7 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
         verdict=verdict,
         truth=content.truth(result),
         numbers=content.numbers(evidence),
-        drawings=_drawn(evidence),
+        drawings=drawn(evidence),
         checks={"Gates": content.gates(result), "Health": content.health(result), "Models": content.models(result)},
         documents=content.documents(evidence, texts),
         first=FIRST_ROWS,
@@ -86,13 +86,13 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
     )
 
 
-def _drawn(evidence: Evidence) -> list[dict[str, Any]]:
+def drawn(evidence: Evidence, name: str = "plot") -> list[dict[str, Any]]:
+    """Pictures for a page, with their titles and captions. name: with which the ids within the pictures begin."""
     from nonmember.reports.render.figures import svg_of
 
-    shown = enumerate(drawings(evidence))
     return [
-        {"title": item.title, "caption": item.caption, "svg": Markup(svg_of(item.figure, f"plot{index}", item.title))}
-        for index, item in shown
+        {"title": item.title, "caption": item.caption, "svg": Markup(svg_of(item.figure, f"{name}{index}", item.title))}
+        for index, item in enumerate(drawings(evidence))
     ]
 
 

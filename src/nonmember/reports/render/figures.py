@@ -23,39 +23,9 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, TableRow
 from nonmember.reports.core.worlds import World
+from nonmember.results.pictures import COLOURS, QUIET, STYLE
 
-# Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b5b9c", "#7f7f7f")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-INK, QUIET = "#000000", "#767676"
-STYLE: dict[str, Any] = {
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.edgecolor": QUIET,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 4.5,
-    "svg.fonttype": "none",
-    "savefig.transparent": True,
-    "axes.unicode_minus": True,
-    "text.parse_math": False,  # labels come from users
-}
 PNG_DPI = 160
 PANELS_IN_ROW = 3
 PANEL_WIDTH, PANEL_HEIGHT = 2.75, 2.35
