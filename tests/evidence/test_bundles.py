@@ -41,10 +41,10 @@ def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
     bundled([gathered(audit(PRISM), tmp_path / "run")], tmp_path / "bundle.zip", page=True)
     page = (tmp_path / "bundle.html").read_text(encoding="utf-8")
     assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'.replace("'", "&#39;") in page
-    assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg)|\son\w+=|@import|<iframe", page)
+    assert not re.search(r"<script|https?://(?!www\.w3\.org/)|\son\w+=|@import|<iframe", page)
     assert "Was suspect texts used to train target?" in page
     assert "from 200 resamples with the seed, to the last digit" in page
-    assert page.count("<img alt=") >= 3
+    assert page.count("<svg ") >= 3
 
 
 def test_token_statistics_tell_no_order_and_no_ids(tmp_path):

@@ -81,6 +81,7 @@ def of_report(name):
 
 paper, fsd_paper, kds_paper, order_paper = map(of_report, ("prism", "fsd", "kds", "order"))
 dose_paper, arena_paper, mc_pdd_paper, decop_paper = map(of_report, ("dose", "arena", "mc_pdd", "decop"))
+real_model_paper = of_report("smollm")
 
 
 @pytest.fixture

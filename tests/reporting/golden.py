@@ -29,7 +29,7 @@ def hashes(document: ReportDocument) -> dict[str, str]:
     parts: dict[str, Any] = {section.key: _section(section) for section in document.sections}
     head = (document.name, document.title, document.subtitle, document.worlds, document.notes)
     glance = document.glance and _block(document.glance)
-    parts["document"] = [*head, dict(document.marks), False, glance]
+    parts["document"] = [*head, dict(document.marks), glance]
     figures = [figure for section in document.sections for figure in section.figures if figure.png]
     return {key: _hash(part) for key, part in (parts | {item.name + ".svg": item.svg for item in figures}).items()}
 
@@ -59,7 +59,6 @@ def _block(block: Block) -> list[Any]:
         block.columns,
         block.quantities,
         block.notes,
-        [],
         *([_row(row) for row in rows] for rows in (block.rows, block.footer)),
     ]
 

@@ -70,7 +70,11 @@ def test_found_at_equal_errors(sections):
 @pytest.mark.parametrize("beside", [True, False])
 def test_a_part_of_a_further_sweep(arena_paper, beside):
     """Three sets of twenty at two readings, with the arena's own results or without any of them."""
-    part = [item for dose in (0, 1) for item in [*entered("sampled_completion", dose, ASCENDING + 50 * dose, sweep="arena_out")][:3]]
+    part = [
+        item
+        for dose in (0, 1)
+        for item in [*entered("sampled_completion", dose, ASCENDING + 50 * dose, sweep="arena_out")][:3]
+    ]
     others = [item for dose in (0, 1) for item in entered("kds", dose, ASCENDING)] if beside else []
     found = built(arena_paper, *part, *others)["power"].figures[0].numbers
     assert counted(found, "sampled completion") == "3 of 3"

@@ -308,7 +308,7 @@ def test_the_meters_picture_has_a_dot_for_each_control():
     assert found.title == "The target: about 3 readings"
     dots = {line.get_label(): len(line.get_xdata()) for line in found.figure.axes[0].lines}
     assert (dots["controls"], dots["controls that read related text too"]) == (2, 1)
-    assert "95% interval" in [text.get_text() for text in found.figure.axes[0].get_legend().get_texts()]
+    assert "95% interval" in [text.get_text() for text in found.figure.legends[0].get_texts()]
 
 
 def test_the_command_writes_the_pages_below_a_folder(folder, nonmember, tmp_path):
