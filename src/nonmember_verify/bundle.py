@@ -18,8 +18,6 @@ from nonmember_verify.envelope import Fields, strict_json
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-MOST_CELLS = 200_000_000  # of all tables, beside one for each of their bytes: rows times columns, numbers in lists
-MOST_CHARACTERS = 1_000  # of a name in a table
 MIN_CLUSTERS = 10  # of a set, below which nothing follows
 NAMES = ("group", "document", "unit")  # columns of scores.parquet that are no scores
 
@@ -162,26 +160,6 @@ def json_of(files: Mapping[str, bytes], name: str) -> Any:
         raise Refused(f"{name} cannot be read ({error}).") from error
 
 
-def require_bounded(files: Mapping[str, bytes]) -> None:
-    """Refuse tables that hold far more numbers than they have bytes: equal ones unpack to any size."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    tables = {name: content for name, content in files.items() if name.endswith(".parquet")}
-    stored, most = 0, MOST_CELLS + sum(map(len, tables.values()))
-    for name, content in tables.items():
-        try:
-            metadata = pq.read_metadata(io.BytesIO(content))
-        except (pa.ArrowException, OSError) as error:
-            raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
-        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-        columns = range(metadata.num_columns)
-        numbers = sum(group.column(column).num_values for group in groups for column in columns)
-        stored += max(numbers, metadata.num_rows * metadata.num_columns)
-    if stored > most:
-        raise Refused(f"The tables hold {stored:,} numbers; those of a bundle of this size have at most {most:,}.")
-
-
 def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     """Columns of a Parquet file: numbers as arrays, names as lists, lists as lists of arrays."""
     import pyarrow as pa
@@ -190,17 +168,15 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     if name not in files:
         raise Refused(f"{name} is missing.")
     try:
-        _require_plain(schema := pq.read_schema(io.BytesIO(files[name])), name)
-        # Names are kept as a list of different ones, so that a long one is not repeated in memory.
-        names = [item.name for item in schema if pa.types.is_string(item.type) or pa.types.is_large_string(item.type)]
-        table = pq.ParquetFile(io.BytesIO(files[name]), read_dictionary=names).read().combine_chunks()
+        table = pq.ParquetFile(io.BytesIO(files[name])).read().combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
-    return {column: _values(table[column], name) for column in table.column_names}
+    _require_plain(table.schema, name)
+    return {column: _values(table[column]) for column in table.column_names}
 
 
 def _require_plain(schema: Any, table: str) -> None:
-    """Refuse columns of other things than names, numbers and lists of numbers, whose size in memory nothing bounds."""
+    """Refuse columns of other things than names, numbers and lists of numbers."""
     import pyarrow as pa
 
     def is_number(kind: Any) -> bool:
@@ -214,7 +190,7 @@ def _require_plain(schema: Any, table: str) -> None:
             raise Refused(f"{table} holds a column of {kind}; a table of a bundle has names and numbers.")
 
 
-def _values(column: Any, table: str) -> Any:
+def _values(column: Any) -> Any:
     import pyarrow as pa
 
     kind = column.type
@@ -224,14 +200,4 @@ def _values(column: Any, table: str) -> Any:
         return [numbers[start:end] for start, end in pairwise(flat.offsets.to_numpy())]
     if pa.types.is_floating(kind) or pa.types.is_integer(kind):
         return column.to_numpy()
-    return _names(column, table) if pa.types.is_dictionary(kind) else column.to_pylist()
-
-
-def _names(values: Any, table: str) -> list[Any]:
-    found: list[Any] = []
-    for chunk in values.chunks:
-        different = chunk.dictionary.to_pylist()
-        if any(len(item) > MOST_CHARACTERS for item in different):
-            raise Refused(f"{table} holds a name of more than {MOST_CHARACTERS} characters.")
-        found += [different[index] for index in chunk.indices.to_numpy(zero_copy_only=False).tolist()]
-    return found
+    return column.to_pylist()

@@ -1,4 +1,4 @@
-"""Lies that leave every number right: columns of another score, model or reading, ladders, seals, pages, bombs."""
+"""Lies that leave every number right: columns of another score, model or reading, ladders, seals, pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from doctored import (
     Files,
     edited,
     observation,
-    plain,
     put,
     require_found,
     reseal,
@@ -32,7 +31,6 @@ from doctored import (
 from made_up_audits import SECRET, bundled, checked, gathered, key
 from made_up_questions import BASELINES, CLUSTERED, audit
 
-import nonmember_verify.bundle
 from nonmember.evidence.bundle import as_json, as_table
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, opened
@@ -197,14 +195,6 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
 def test_a_lie_beside_the_numbers_is_found(name, tmp_path):
     lie, sentence = LIES[name]
     require_found(written(lie(sealed()), tmp_path / "bundle.zip"), sentence)
-
-
-def test_names_that_fill_the_memory_are_refused(tmp_path):
-    """A long name, kept once in the file, stands in every row."""
-    table = pq.read_table(io.BytesIO(plain("prism")[SCORES])).to_pydict()
-    table["document"] = ["x" * 2_000] * len(table["document"])
-    path = written(signed({**plain("prism"), SCORES: as_table(table)}), tmp_path / "bundle.zip")
-    require_found(path, f"a name of more than {nonmember_verify.bundle.MOST_CHARACTERS:,} characters".replace(",", ""))
 
 
 def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):

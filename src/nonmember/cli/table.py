@@ -22,7 +22,6 @@ from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
-from nonmember.results.readings import false_claim
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.naming import settings_of_folder, short_setting
 from nonmember.runtime.terminal import console_of, for_rich, say, visible
@@ -130,7 +129,7 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
 
 
 def _wrongly(results: Sequence[AuditResult]) -> str:
-    wrong = sum(bool(false_claim(item)) for item in results)
+    wrong = sum(bool(item.false_claim) for item in results)
     if not wrong:
         return ""
     return " (wrongly)" if wrong == len(results) else f" ({wrong} wrongly)"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b5b9c", "#7f7f7f")
 INK, QUIET = "#000000", "#767676"
-STYLE: dict[str, Any] = {
+STYLE: Any = {  # of matplotlib
     "font.family": "sans-serif",
     "font.size": 9,
     "axes.titlesize": 9,

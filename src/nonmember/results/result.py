@@ -171,6 +171,16 @@ class AuditResult(Recorded):
         result: Self = built(cls, values, "result")
         return result
 
+    @property
+    def false_claim(self) -> str:
+        """How the verdict contradicts the known truth: "false clearance", "false alarm" or nothing."""
+        match self.verdict.decision, self.question.truth:
+            case "evidence_of_non_membership", "member":
+                return "false clearance"
+            case "evidence_of_membership", "non_member":
+                return "false alarm"
+        return ""
+
     def that_made(self, made: Mapping[str, int]) -> AuditResult:
         """The same where this run had to make so much."""
         return replace(self, provenance=replace(self.provenance, made=made))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from nonmember_verify.archive import Refused
-from nonmember_verify.bundle import Audit, FloatArray, Group, table_of
+from nonmember_verify.bundle import Audit, FloatArray, table_of
 from nonmember_verify.report import Report, agree
 from nonmember_verify.resampling import (
     OWN_RESAMPLES,
@@ -38,11 +38,6 @@ def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tu
         if of_group == group and of_measurement == measurement and document in found:
             found[document].append((kind, bool(correct)))
     return found
-
-
-def _compared_groups(audit: Audit) -> dict[str, Group]:
-    """The suspect set, and after it the clean one where there is one, in whatever order the table has them."""
-    return {name: audit.groups[name] for name in ("suspect", "heldout") if name in audit.groups}
 
 
 def _check_shares(audit: Audit, measurement: str, report: Report, *, unread: bool) -> None:

@@ -20,7 +20,6 @@ from nonmember.reports.core.explorer import TRUTHS, VERDICTS
 from nonmember.results.evidence import Evidence
 from nonmember.results.mirror import Texts
 from nonmember.results.pictures import GROUPS, readable
-from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 20_000  # in the page's table, a megabyte; scores.parquet has all
@@ -64,7 +63,7 @@ def truth(result: AuditResult) -> str:
     if result.question.truth is None:
         return ""
     known = f"Known by construction: {TRUTHS.get(result.question.truth, result.question.truth)}."
-    wrong = false_claim(result)
+    wrong = result.false_claim
     return f"{known} This verdict is a {wrong}." if wrong else known
 
 

@@ -25,7 +25,6 @@ from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import UNUSABLE, outcome_paths, usable_outcome
-from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.progress import tracked
@@ -105,7 +104,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         "decision": outcome.verdict.decision,
         "claim": outcome.verdict.allowed_claim,
         "warnings": list(outcome.without_answers().verdict.warnings),
-        "false": false_claim(outcome),
+        "false": outcome.false_claim,
         "statistic": found.name,
         "value": found.value,
         "printed": value,

@@ -24,7 +24,6 @@ from nonmember.results.load import Run
 
 DECIDES = {"non_membership": ("not read", cleared), "membership": ("read", found)}
 USUAL = ERRORS[-1]
-SIGNED = "Signs are such that a higher number speaks for reading."
 ABOVE = (
     "A method that does not lie above the blind baseline, which uses no model, has shown no membership signal: the "
     "baseline's number is the same whether or not the target has read the set."
