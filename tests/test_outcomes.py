@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 import nonmember as nm
-from nonmember.cli import page, table
+from nonmember.cli import table, view
 from nonmember.cli.store import keys_of_results
 from nonmember.results.load import load_runs, made_of_usable
 from nonmember.results.outcomes import outcome_paths, read_outcome
@@ -231,8 +231,9 @@ def test_what_cannot_be_used_hides_nothing_else(tmp_path, monkeypatch, capsys, c
     assert rows["verdict"].notna().sum() == 2
     assert rows["error"].notna().sum() == len(reasons) - 1  # of the dose a row needs nothing
 
-    with pytest.raises(ValueError, match=rf"^{len(reasons) - 1} of {len(reasons) + 1} results have no page"):
-        page.main()
+    monkeypatch.setattr(sys, "argv", ["nonmember", str(tmp_path), "--pages"])
+    with pytest.raises(ValueError, match=rf"^{len(reasons) - 1} of {len(reasons) + 1} results cannot be used"):
+        view.main()
     assert str(tmp_path / "good" / "audit.html") in capsys.readouterr().out.splitlines()
 
     found = load_runs([tmp_path])
@@ -292,8 +293,8 @@ def test_hostile_words_are_shown_and_do_not_act(tmp_path, monkeypatch, capsys):
     sealed(folder)
     words = "\x1b]0;title\x07 \u202egnp.exe [bold]x[/] <b>"
     lay_down(tmp_path / "words", result(cell=words, target=words, corpus=words, allowed_claim=words))
-    monkeypatch.setattr(sys, "argv", ["nonmember", str(tmp_path)])
-    for command in (table, page):
+    for command, more in ((table, []), (view, ["--pages"])):
+        monkeypatch.setattr(sys, "argv", ["nonmember", str(tmp_path), *more])
         command.main()
         shown = "".join(capsys.readouterr())
         assert not re.search("[\x1b\x07\u202e]", shown)

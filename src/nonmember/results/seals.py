@@ -30,12 +30,9 @@ def without_seal(values: Mapping[str, Any], path: Path, *, files_too: bool = Tru
     """
     bare = {name: value for name, value in values.items() if name != SEAL}
     seal = values.get(SEAL)
-    hashes = seal.get("files") if isinstance(seal, Mapping) else None
-    if (
-        not isinstance(seal, Mapping)
-        or not isinstance(hashes, Mapping)
-        or seal.get("content") != _hash_of(bare, hashes)
-    ):
+    seal = seal if isinstance(seal, Mapping) else {}
+    hashes = seal.get("files")
+    if not isinstance(hashes, Mapping) or seal.get("content") != _hash_of(bare, hashes):
         raise ValueError(f"{path} must be what the audit wrote; got a file that was changed afterwards. {REMEDY}")
     for name, expected in hashes.items() if files_too else ():
         beside = path.parent / name
