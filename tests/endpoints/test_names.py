@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from nonmember.corpora.names import BlankWord, ByRules, Occurrence, blanked, chosen, is_named
+from nonmember.corpora.names import BlankWord, Occurrence, blanked, choices, chosen, is_named
 
 
 def choice_of(*texts: str) -> BlankWord | None:
     """Of the first of the texts; what is a name is learnt from all of them."""
-    return ByRules().choices(texts)[0]
+    return choices(texts)[0]
 
 
 # The order of preference ---------------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ def test_initials_and_titles_end_no_sentence():
 
 def test_the_choice_is_the_same_every_time():
     texts = ["Harriet and Edwin saw that Edwin and Harriet were alike.", "In the boat sat Harriet."]
-    assert ByRules().choices(texts) == ByRules().choices(list(texts))
-    assert ByRules().choices([]) == []
+    assert choices(texts) == choices(list(texts))
+    assert choices([]) == []
 
 
 # Blanks --------------------------------------------------------------------------------------------------------------

@@ -97,32 +97,17 @@ class Changed(nn.Module):
         return self.change(self, self.inner(x_BTD))
 
 
-def first_tokens_alone(module, y_BTD):
-    """Experts with room for 40 tokens of a batch."""
-    kept = torch.arange(y_BTD[..., 0].numel()).view(y_BTD.shape[:2]) < 40
-    return y_BTD * kept[..., None]
-
-
 def added_to_what_was_before(module, y_BTD):
     before, module.kept = module.kept, y_BTD.mean((0, 1))
     return y_BTD if before is None else y_BTD + before
 
 
-def as_for_the_longest_so_far(module, y_BTD):
-    module.kept = max(module.kept or 0, y_BTD.shape[1])
-    return y_BTD * (1.5 if module.kept > 50 else 1.0)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda _, y_BTD: nn.functional.dropout(y_BTD, 0.1), "drawn at random"),
-        (added_to_what_was_before, "remembered from text to text"),
-        (as_for_the_longest_so_far, "remembered from text to text"),
-        (first_tokens_alone, "beside one of 300"),
-        (lambda _, y_BTD: y_BTD * (1.5 if y_BTD.shape[1] > 200 else 1.0), "beside one of 300"),
-        (lambda _, y_BTD: y_BTD * (1.5 if len(y_BTD) > 1 else 1.0), "beside one of 6"),
+        (lambda _, y_BTD: nn.functional.dropout(y_BTD, 0.1), "not causal"),
+        (added_to_what_was_before, "not causal"),
+        (lambda _, y_BTD: y_BTD * (1.5 if len(y_BTD) > 1 else 1.0), "read beside or before it"),
         (lambda _, y_BTD: (y_BTD - y_BTD.mean((0, 1))) / y_BTD.std((0, 1)), "not causal"),
         (lambda _, y_BTD: y_BTD + nn.functional.pad(y_BTD[:, 1:], (0, 0, 0, 1)), "not causal"),
     ],

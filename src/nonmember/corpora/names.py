@@ -1,14 +1,13 @@
 """Chooses the word of a passage to mask: a person's name, else another proper noun, else a common noun.
 
-`ByRules` needs no model and no network. It is no tagger: a name is a word that is written with a capital letter inside
+It needs no model and no network, and is no tagger: a name is a word that is written with a capital letter inside
 sentences and hardly ever without one; a person is a name that stands beside a title of address or a verb of saying, or
-is a common English first name. It is made for English prose. `Tagged` uses a spaCy pipeline that the user has.
+is a common English first name. It is made for English prose.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -40,16 +39,9 @@ class BlankWord:
     kind: Kind
 
 
-class NameFinder(ABC):
-    """Finds what could be left blank."""
-
-    @abstractmethod
-    def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
-        """Of each text, in the order in which they come."""
-
-    def choices(self, texts: Sequence[str]) -> list[BlankWord | None]:
-        """Of each text the word to be left blank, None where it has none."""
-        return [chosen(found) for found in self.occurrences(texts)]
+def choices(texts: Sequence[str]) -> list[BlankWord | None]:
+    """Of each text the word to be left blank, None where it has none."""
+    return [chosen(found) for found in occurrences(texts)]
 
 
 def chosen(occurrences: Iterable[Occurrence]) -> BlankWord | None:
@@ -87,7 +79,7 @@ def _pattern(choice: BlankWord) -> re.Pattern[str]:
 _ALNUM = r"[^\W_]"  # an underscore is a mark of emphasis, not part of a word
 
 
-# By rules ----------------------------------------------------------------------------------------------------------
+# The rules -----------------------------------------------------------------------------------------------------------
 
 MIN_CAPITALISED = 0.75  # of a word's occurrences inside sentences, for a name
 MIN_AS_NOUN = 0.2  # of a word's occurrences, at the end of a phrase with an article or the like, for a noun
@@ -135,16 +127,14 @@ def _is_irish(word: str) -> bool:
     return head in ("O", "D") and len(rest) > 1 and rest[0].isupper() and not rest.isupper()
 
 
-@dataclass(frozen=True)
-class ByRules(NameFinder):
-    """What is a name is learnt from all the texts together."""
-
-    def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
-        tokens_of = [list(_tokens(text)) for text in texts]
-        names = _names(tokens_of)
-        persons = _persons(tokens_of, names)
-        nouns = _nouns(tokens_of, names)
-        return [list(_occurrences(tokens, names, persons, nouns)) for tokens in tokens_of]
+def occurrences(texts: Sequence[str]) -> list[list[Occurrence]]:
+    """Of each text what could be left blank, in the order in which it comes. What is a name is learnt from all the
+    texts together."""
+    tokens_of = [list(_tokens(text)) for text in texts]
+    names = _names(tokens_of)
+    persons = _persons(tokens_of, names)
+    nouns = _nouns(tokens_of, names)
+    return [list(_occurrences(tokens, names, persons, nouns)) for tokens in tokens_of]
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -248,7 +238,7 @@ def _alone(tokens: Sequence[_Token], index: int, names: set[str]) -> bool:
     return after is None or tokens[index].ends or after.word not in names
 
 
-# By a tagger -------------------------------------------------------------------------------------------------------
+# The words -----------------------------------------------------------------------------------------------------------
 
 
 def _words(text: str) -> frozenset[str]:

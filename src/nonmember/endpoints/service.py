@@ -102,10 +102,6 @@ class Service:
         return urlsplit(self.url).hostname or ""
 
     @property
-    def is_local(self) -> bool:
-        return self.host in ("localhost", "::1", "0.0.0.0") or self.host.startswith("127.")
-
-    @property
     def is_openai(self) -> bool:
         return self.host == "openai.com" or self.host.endswith(".openai.com")
 

@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from nonmember.checks import Count, Number
-from nonmember.corpora.names import BlankWord, ByRules, Kind, blanked, is_named
+from nonmember.corpora.names import BlankWord, Kind, blanked, choices, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.asked import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.base import (
@@ -70,8 +70,8 @@ class ClozeProbe(Probe):
 
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         requests, reasons = [], {}
-        choices = ByRules().choices([document.text for document in corpus.documents])
-        for document, choice in zip(corpus.documents, choices, strict=True):
+        words = choices([document.text for document in corpus.documents])
+        for document, choice in zip(corpus.documents, words, strict=True):
             if choice is None:
                 reasons[document.doc_id] = NO_WORD
             elif self.with_title and is_named(f"{document.title} {document.author}", choice):

@@ -3,7 +3,6 @@ before anything heavy is imported or weights are read."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -137,37 +136,21 @@ MODEL_FILES = (CONFIG, ADAPTER, "tokenizer.json")  # the last for tokens to coun
 
 
 def require_model(path: str) -> None:
-    """A folder with a model in it, or what may be a name on the Hugging Face hub; one of its cache, when offline."""
+    """A folder with a model in it, or what may be a name on the Hugging Face hub."""
     folder = path_of(path)
     if folder.is_dir():
         if not any((folder / name).is_file() for name in MODEL_FILES):
-            raise ValueError(f"The folder {path} holds no model: there is no config.json in it. {_nearby(folder)}")
-        return
-    if folder.is_file():
+            raise ValueError(
+                f"The folder {path} holds no model: there is no config.json in it. Name a folder that save_pretrained "
+                "wrote, or a name on the Hugging Face hub."
+            )
+    elif folder.is_file():
         raise ValueError(f"{path} is a file; name the folder that it is in, with config.json and the tokenizer.")
-    if HUB_NAME.fullmatch(path) and not (_is_offline() and not _is_cached(path)):
-        return
-    offline = ", and is not in the cache of the Hugging Face hub (HF_HUB_OFFLINE allows no download)"
-    raise ValueError(
-        f"{path!r} is not a folder on this machine{offline if HUB_NAME.fullmatch(path) else ''}. {_advice(path)}"
-    )
-
-
-def _nearby(folder: Path) -> str:
-    """Folders below that do hold a model."""
-    below = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/config.json"))
-    if below:
-        return f"Folders below it: {', '.join(below[:5])}; name one of them."
-    return "Name a folder that save_pretrained wrote, or a name on the Hugging Face hub."
-
-
-def _advice(path: str) -> str:
-    """What lies beside it under a like name."""
-    wanted = path_of(path)
-    beside = [item.name for item in wanted.parent.iterdir()] if wanted.parent.is_dir() else []
-    likely = difflib.get_close_matches(wanted.name, beside, n=3, cutoff=0.6)
-    meant = f"Did you mean {' or '.join(str(Path(path).parent / name) for name in likely)}? " if likely else ""
-    return f"{meant}Name a folder that exists (relative paths start at {Path.cwd()})."
+    elif not HUB_NAME.fullmatch(path) or (_is_offline() and not _is_cached(path)):
+        raise ValueError(
+            f"{path!r} is not a folder on this machine (relative paths start at {Path.cwd()}), and no model of the "
+            "Hugging Face hub that is in its cache or may be fetched (HF_HUB_OFFLINE). Name a folder that exists."
+        )
 
 
 def _is_offline() -> bool:

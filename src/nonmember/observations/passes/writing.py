@@ -3,8 +3,7 @@
 Shapes: B prompts, T tokens, V vocabulary.
 
 It is Lightning's predict loop, as observing is. Each process keeps what it wrote in a file of its own, line by line, so
-that a run that was killed goes on after its last batch. A line holds name, text, finished, num_tokens and top_logprobs,
-and a checksum at its end.
+that a run that was killed goes on after its last batch. A line holds name, text, finished, num_tokens and top_logprobs.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ log = logging.getLogger(__name__)
 # What is kept on the way ----------------------------------------------------------------------------------------------
 
 _PART = ".written-{}.jsonl"
-_CHECKSUM_LENGTH = 16
 
 
 class WrittenText(NamedTuple):
@@ -68,38 +66,19 @@ def read_all(folder: Path) -> dict[str, WrittenText]:
     return written
 
 
-def line_of(part: Path, values: Sequence[Any]) -> str:
-    """values: name, text, finished, num_tokens, top_logprobs. The checksum comes last."""
-    return json.dumps([*values, _checksum(part, values)]) + "\n"
+def line_of(values: Sequence[Any]) -> str:
+    """values: name, text, finished, num_tokens, top_logprobs."""
+    return json.dumps(values) + "\n"
 
 
 def read_part(part: Path) -> dict[str, WrittenText]:
-    """What was written, of lines that are whole alone: the last one of a killed process may be cut, and what was
-    damaged, or copied from elsewhere, is written anew."""
+    """What was written. The last line of a killed process may be cut; it is written anew."""
     if not part.is_file():
         return {}
-    lines = part.read_bytes().splitlines(keepends=True)
-    whole = [values for values in (_values_of(part, line) for line in lines) if values is not None]
-    if len(whole) < len(lines):
-        if len(whole) < sum(line.endswith(b"\n") for line in lines):
-            log.warning("%s: %d lines are damaged and are written again.", part, len(lines) - len(whole))
-        # Else the next line would be written behind a cut one.
-        write_text_atomically(part, "".join(line_of(part, values) for values in whole))
-    return {name: _written(*rest) for name, *rest in whole}
-
-
-def _values_of(part: Path, line: bytes) -> list[Any] | None:
-    try:
-        *values, checksum = json.loads(line)
-        return values if line.endswith(b"\n") and checksum == _checksum(part, values) else None
-    except (ValueError, TypeError):
-        return None
-
-
-def _checksum(part: Path, values: Sequence[Any]) -> str:
-    """Of a line, and of the store's entry that is being made there."""
-    entry = next((name for name in reversed(part.parts) if name.startswith(".partial-")), part.parent.name)
-    return hashlib.sha256(json.dumps([entry, *values]).encode()).hexdigest()[:_CHECKSUM_LENGTH]
+    whole, end, cut = part.read_bytes().rpartition(b"\n")
+    if cut:  # else the next line would be written behind it
+        write_text_atomically(part, (whole + end).decode())
+    return {name: _written(*rest) for name, *rest in map(json.loads, whole.split(b"\n") if whole else ())}
 
 
 def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> WrittenText:
@@ -288,7 +267,7 @@ class Writer(Held, lightning.LightningModule):
             for index, (row, text) in enumerate(zip(rows, texts, strict=True)):
                 finished, num_tokens = _end(written_BT[index].tolist(), generation.eos_token_id or [])
                 top = likeliest.of(index, num_tokens, self._tokenizer)
-                file.write(line_of(self._part, [self._names[row], text, finished, num_tokens, top]))
+                file.write(line_of([self._names[row], text, finished, num_tokens, top]))
         return len(rows)
 
 
