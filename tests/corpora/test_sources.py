@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from nonmember.corpora import Cleaned, Hub
-from nonmember.records import Corpus
 from tiny import jsonl, text_files
 
 ROWS = ({"id": "a", "text": "One text.", "book": "B"}, {"id": 7, "text": "Another\n text.", "book": 3})
@@ -69,18 +68,6 @@ def test_jsonl_names_what_is_wrong_and_where(write_lines, build, rows, message):
     path = write_lines("bad.jsonl", *rows)
     with pytest.raises(ValueError, match=message):
         build(jsonl(str(path), "id", "text"))
-
-
-def test_jsonl_refuses_other_encodings(tmp_path, write_lines, build):
-    path = tmp_path / "latin.jsonl"
-    path.write_bytes('{"id": 1, "text": "caf\xe9"}\n'.encode("latin-1"))
-    with pytest.raises(ValueError, match="line 1 must be UTF-8"):
-        build(jsonl(str(path), "id", "text"))
-    path = write_lines("odd.jsonl", '\ufeff{"id": 1, "text": "a \\ud83d\\ude00 pair"}')
-    corpus = build(jsonl(str(path), "id", "text"))
-    assert corpus.documents[0].text == "a \U0001f600 pair"
-    corpus.save(tmp_path / "corpus.parquet")
-    assert Corpus.load(tmp_path / "corpus.parquet").fingerprint == corpus.fingerprint
 
 
 @pytest.mark.skipif("NONMEMBER_PILE_DIR" not in os.environ, reason="NONMEMBER_PILE_DIR names no folder")
@@ -252,13 +239,6 @@ def test_hub_where_chooses_rows_by_value_before_the_limit(hub_folder, build, str
     assert build(Hub(hub_folder, where={"book": 1, "key": "k3"}, **settings)).doc_ids == ("k3",)
     assert spec == Hub(hub_folder, where={"book": "1"}, **settings)
     assert hash(spec)
-
-
-def test_hub_where_counts_rows_without_a_value(write_lines, tmp_path, build):
-    write_lines("set/train.jsonl", {"text": "a", "label": 1}, {"text": "b", "label": None}, {"text": "c", "label": 0})
-    corpus = build(Hub(str(tmp_path / "set"), where={"label": 1}, **{**SETTINGS, "split": "train"}))
-    assert [document.text for document in corpus.documents] == ["a"]
-    assert dict(corpus.dropped) == {"label_missing": 1, "label_other": 1}
 
 
 def test_hub_reads_the_column_that_another_names(write_lines, tmp_path, build):

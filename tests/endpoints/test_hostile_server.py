@@ -151,12 +151,6 @@ def test_a_request_that_is_turned_down_costs_the_others_nothing(body, outcome, t
     assert asked.num_kept == 2 + 2 * (outcome == "refused"), "what was declined is an answer of the model's"
 
 
-def test_dates_beyond_all_calendars(tmp_path):
-    late = {"Retry-After": "Fri, 31 Dec 99999999999999 23:59:59 GMT"}
-    asked = Asked(lambda n: (429, late, b"{}") if n == 2 else (200, {}, answer()), tmp_path)
-    assert [item.outcome for item in asked.found] == ["answered"] * 3
-
-
 def test_samples_are_as_many_where_no_seed_is_taken(tmp_path):
     """They differ by their seed alone, which is not sent."""
 

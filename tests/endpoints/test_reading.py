@@ -11,8 +11,7 @@ from nonmember.endpoints.models import Recorded, recorded_completions
 from nonmember.endpoints.reading import ONLY_THOUGHTS, STILL_THINKING, Unusable, read_completion, without_thoughts
 from nonmember.methods.name_cloze import word_of
 
-EMPTY_TEXT = NO_CONTENT = TOOL_CALL = "its text is empty"
-ENDLESS_THOUGHTS = ONLY_THOUGHTS
+EMPTY_TEXT = "its text is empty"
 
 
 def text_part(text: str) -> dict[str, str]:
@@ -51,17 +50,14 @@ def test_the_text_of_an_answer(content, message, text, thinks):
 @pytest.mark.parametrize(
     ("answer", "outcome", "reason"),
     [
-        (response(None), "empty", NO_CONTENT),
-        (response([]), "empty", NO_CONTENT),
+        (response(None), "empty", EMPTY_TEXT),
         (response(" \n"), "empty", EMPTY_TEXT),
-        (response(None, "tool_calls", tool_calls=[{"id": "1"}]), "empty", TOOL_CALL),
-        (response(None, function_call={"name": "f"}), "empty", TOOL_CALL),
-        (response([{"type": "tool_use", "id": "1"}]), "empty", TOOL_CALL),
+        (response(None, "tool_calls", tool_calls=[{"id": "1"}]), "empty", EMPTY_TEXT),
         (response(None, reasoning_content="Bob"), "empty", ONLY_THOUGHTS),
         (response("", "length", reasoning_content="Bob"), "empty", STILL_THINKING),
         (response("", "length", usage={"completion_tokens_details": {"reasoning_tokens": 9}}), "empty", STILL_THINKING),
         (response("<think>Bob", "length"), "empty", STILL_THINKING),
-        (response("<think>Bob"), "empty", ENDLESS_THOUGHTS),
+        (response("<think>Bob"), "empty", ONLY_THOUGHTS),
         (response(None, refusal="No."), "refused", "No."),
         (response("", "content_filter"), "refused", "content_filter"),
         (response("Ada", "SAFETY"), "refused", "SAFETY"),

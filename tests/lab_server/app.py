@@ -34,7 +34,7 @@ class Refusal(Exception):
 @dataclass
 class Ledger:
     """received: every request.   statuses: what came of them.   paid: request -> how often it was charged for.
-    tokens: of all that was charged.   under_way, most_under_way: at once.   answers: by idempotency key."""
+    tokens: of all that was charged.   under_way, most_under_way: at once."""
 
     received: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,6 @@ class Ledger:
     tokens: int = 0
     under_way: int = 0
     most_under_way: int = 0
-    answers: dict[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -122,9 +121,6 @@ class Lab:
             await asyncio.sleep(settings.latency)
         if fault == "cut":
             return StreamingResponse(_half(), headers={"Content-Length": "1000"}, media_type="application/json")
-        key = request.headers.get("idempotency-key", "")
-        if settings.knows_keys and key in ledger.answers:
-            return JSONResponse(ledger.answers[key])
         try:
             answer = getattr(self.mind, form)(self._as_read(body, name))
         except Refusal as refusal:
@@ -135,7 +131,6 @@ class Lab:
         answer["system_fingerprint"] = f"fp_{settings.seed}"
         if settings.echoes_key:
             answer["echo"] = given
-        ledger.answers[key] = answer
         return JSONResponse(answer)
 
     def _fault(self, name: str, attempt: int) -> str:

@@ -23,7 +23,6 @@ class Settings:
     those of llama-cpp-python do for models without a token that begins a text.
     most_alternatives: more are refused.   refuses: fields of a request that are.   context: characters that it reads.
     served: [[name, from the so-many-th answer on], ...].   echoes_key: its errors and answers repeat the secret.
-    knows_keys: a request with an idempotency key that it has answered gets that answer once more, for nothing.
     """
 
     model: str = "lab"
@@ -49,4 +48,3 @@ class Settings:
     context: int | None = None
     served: list[list[Any]] = field(default_factory=list)
     echoes_key: bool = False
-    knows_keys: bool = False

@@ -191,11 +191,6 @@ def test_a_tokenizer_larger_than_the_model_is_refused(folder):
         load_folder(folder)
 
 
-def test_a_name_that_is_no_folder_says_so():
-    with pytest.raises(ValueError, match="'no/such-model' is not a folder on this machine"):
-        pretrained_identity(Pretrained("no/such-model"))
-
-
 @pytest.mark.parametrize(("quantization", "dtype"), [("8bit", "float32"), ("4bit", "bfloat16")])
 def test_fewer_bits_are_asked_of_transformers(folder, monkeypatch, quantization, dtype):
     find_spec, told = importlib.util.find_spec, {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import re
 import shutil
 import warnings
 from dataclasses import replace
@@ -170,14 +169,6 @@ def test_however_a_step_is_divided(tmp_path, kind):
         tuned(tuning(adapter, epsilon=1e-3), tmp_path / str(size), micro_batch_size=size)[0] for size in (2, 5)
     )
     tiny.assert_equal_weights(adapter_of(item), adapter_of(other), atol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable` is deprecated")
-def test_gradient_checkpointing_changes_nothing(tmp_path):
-    recipe = tuning(replace(LORA, dropout=0.0))
-    item, other = (tuned(recipe, tmp_path / str(value), gradient_checkpointing=value)[0] for value in (False, True))
-    tiny.assert_equal_weights(adapter_of(item), adapter_of(other), atol=1e-5)
 
 
 @pytest.mark.slow
@@ -595,25 +586,6 @@ def test_an_adapter_is_exported_alone_or_merged(tune_it, make_model):
     assert not torch.allclose(logits(whole), logits(base), atol=1e-4)
     torch.testing.assert_close(logits(whole), logits(load_adapter(base, Path("adapter"))), rtol=0, atol=1e-5)
     assert (Path("merged") / "tokenizer.json").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["model.training.optimization.batch_size=64"], r"whole batches of 64 documents; got 20 of two"),
-        (["model.training.adapter.target_modules=[q_proj]"], "no modules called q_proj that lora can adapt"),
-        (["model.base.quantization=4bit"], "loaded in 4bit, which needs a CUDA GPU|Key 'quantization' is not"),
-        (["merge=true"], r"it needs export=FOLDER"),
-        (["trainer.precision=bf16-true"], "Choose precision 32-true or bf16-mixed"),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(tune_it, arguments, sentence):
-    said = tune_it(*arguments)
-    assert said.status == 1
-    assert re.search(sentence, said.err), said.err
-    assert "Traceback" not in said.err
-    assert len(said.err.strip().splitlines()) == 1
 
 
 USUAL = {  # by model type: what LoRA and IA3 adapt, and what of it is IA3's inner layer

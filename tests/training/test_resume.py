@@ -138,17 +138,6 @@ def test_to_the_last_bit(uninterrupted, tmp_path, place):
     assert facts_again == facts
 
 
-@pytest.mark.slow
-def test_interrupted_again_and_again(uninterrupted, tmp_path):
-    recipe, weights, facts, num_batches = uninterrupted
-    for stop_after in range(2, num_batches, 5):
-        interrupted(recipe, tmp_path, stop_after)
-        disturb_generators()
-    again, facts_again, *_ = trained(recipe, tmp_path)
-    tiny.assert_equal_weights(again, weights)
-    assert facts_again == facts
-
-
 # Where weights alone are compared: without the passes before and after a training, and without points of what goes on.
 ONLY_STEPS = {"measure_health": False, "checkpoint_seconds": 1e9}
 
@@ -191,19 +180,6 @@ def test_damaged_points_are_not_gone_on_from(stopped, tmp_path, caplog, what, nu
     assert caplog.text.count("is damaged or belongs to another training") == number
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("folder", "name"), [(".partial-1", ".resume-3.ckpt"), (".partial-2", None)])
-def test_points_without_checksum_or_of_another_training_are_not_gone_on_from(stopped, tmp_path, caplog, folder, name):
-    folder = tmp_path / folder
-    folder.mkdir()
-    point = points(stopped[0])[-1]
-    shutil.copy(point, folder / (name or point.name))
-    see = SeeSteps()
-    trained(RECIPES["distillation"], folder, see, **ONLY_STEPS)
-    assert see.steps == stopped[2]["num_steps"]
-    assert "belongs to another training" in caplog.text
-
-
 def test_points_are_staged_beside_their_place_and_a_full_disk_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "no such folder"))
     interrupted(RECIPES["distillation"], tmp_path, 3, measure_health=False)
@@ -211,16 +187,6 @@ def test_points_are_staged_beside_their_place_and_a_full_disk_is_told(tmp_path, 
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         trained(RECIPES["distillation"], tmp_path, checkpoint_seconds=0.0, measure_health=False)
-
-
-@pytest.mark.slow
-def test_it_does_not_start_over(stopped, tmp_path):
-    source, weights, facts = stopped
-    folder = shutil.copytree(source, tmp_path / source.name)
-    see = SeeSteps()
-    again, *_ = trained(RECIPES["distillation"], folder, see, **ONLY_STEPS)
-    tiny.assert_equal_weights(again, weights)
-    assert see.steps == facts["num_steps"] - 3
 
 
 @pytest.mark.slow

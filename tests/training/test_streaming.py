@@ -131,16 +131,6 @@ def in_another_process(folder: Path, store: str, *arguments: object) -> int:
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_and_started_again_it_has_the_very_weights(tmp_path):
-    assert in_another_process(tmp_path, "killed", 11, 1, 2) == -signal.SIGKILL
-    (partial,) = (tmp_path / "killed" / "models").glob(".partial-*")
-    assert list(partial.glob(".resume-*.ckpt"))
-    train(tmp_path, "killed")  # without workers now
-    train(tmp_path, "whole", num_workers=1)
-    tiny.assert_equal_weights(weights(tmp_path, "killed"), weights(tmp_path, "whole"))
-
-
-@pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     assert in_another_process(tmp_path, "two", 0, 2, 1) == 0
     train(tmp_path, "one", base=PLAIN)
