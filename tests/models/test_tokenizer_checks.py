@@ -19,7 +19,7 @@ from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import prompt_ids
 from nonmember.models.reading import texts_read
-from nonmember.models.tokenizing import ids_of, prepare, read_around, reading_version
+from nonmember.models.tokenizing import ids_of, prepare, read_around
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.training import Trained
 from nonmember.training.batches import packed_sequences
@@ -143,22 +143,11 @@ def test_a_token_that_there_is_not_is_refused(tokenizer, tmp_path):
         tiny.Scratch("gpt_neox", {}, tiny.TrainedTokenizer(tiny.GENERAL, 300), 1, bos="always")
 
 
-def test_only_what_is_not_the_default_is_part_of_a_key(tokenizer, tmp_path):
+def test_how_texts_are_read_is_part_of_a_key(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     spec = Pretrained(str(tmp_path))
-    assert "bos" not in spec.recipe()
     assert pretrained_identity(Pretrained(str(tmp_path), bos="never")) == pretrained_identity(spec) | {"bos": "never"}
-    assert InMemory("1", "a").key(None) == {"in_memory": "1"}
-    assert InMemory("1", "a", "never").key(None) == {"in_memory": "1", "bos": "never"}
-
-
-def test_texts_that_were_read_otherwise_before_are_observed_again(tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    assert "reading" not in pretrained_identity(Pretrained(str(tmp_path)))
-    around(tokenizer, f"$A {END}").save_pretrained(tmp_path)
-    assert pretrained_identity(Pretrained(str(tmp_path)))["reading"] == 2
-    assert reading_version({"model": {"dropout": 0.1}}, {}) == reading_version({}, {"add_eos_token": True}) != {}
-    assert reading_version({"post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {}}]}}, {}) == {}
+    assert InMemory("1", "a", "never").key(None) == InMemory("1", "a").key(None) | {"bos": "never"}
 
 
 # Bounds --------------------------------------------------------------------------------------------------------------

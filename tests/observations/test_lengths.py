@@ -15,13 +15,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 import tiny
 from nonmember.corpora.transforms.ordered import Orders
-from nonmember.models import Pretrained
 from nonmember.models.forward import split_forward
-from nonmember.models.hub import pretrained_identity
-from nonmember.models.kinds import in_memory
-from nonmember.models.kinds.in_memory import content_of
-from nonmember.models.lengths import Lengths, key_of, lengths_of
-from nonmember.models.loading import LoadedModel, save, train_tokenizer
+from nonmember.models.lengths import Lengths, lengths_of
+from nonmember.models.loading import train_tokenizer
 from nonmember.models.probing import probe
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
@@ -235,22 +231,6 @@ def test_such_a_model_passes_the_probe_and_is_left_fresh(model):
 )
 def test_they_are_known_by_their_configuration(config, expected):
     assert lengths_of(config) == expected
-    assert bool(key_of(config)) == bool(expected)
-
-
-def test_their_keys_have_a_field_and_those_of_others_have_none(tokenizer, tmp_path, monkeypatch):
-    for name, expected in {"longrope": True, "dynamic": True, "llama": False}.items():
-        config = config_of(name) if name in MODELS else AutoConfig.for_model("llama", **SIZES)
-        torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_config(config)
-        save(LoadedModel(model, tokenizer), tmp_path / name)
-        assert ("lengths_apart" in pretrained_identity(Pretrained(str(tmp_path / name)))) == expected
-        with_field = content_of(model, tokenizer)
-        with monkeypatch.context() as patch:
-            patch.setattr(in_memory, "key_of", lambda config: {})
-            assert (with_field != content_of(model, tokenizer)) == expected
-    scratch = [tiny.scratch(0), tiny.scratch(0, rope_scaling=DYNAMIC)]
-    assert ["lengths_apart" in item.key(tiny.builder(tmp_path / "store")) for item in scratch] == [False, True]
 
 
 @pytest.mark.parametrize("name", MODELS)

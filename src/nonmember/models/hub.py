@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from nonmember.models.folders import (
-    ADAPTER,
-    CONFIG,
-    folder_identity,
-    holds_adapter,
-    json_of,
-    named_base,
-    tokenizer_identity,
-)
-from nonmember.models.lengths import key_of
-from nonmember.models.tokenizing import PROBE, ids_of, is_failure, prepared, reading_version
+from nonmember.models.folders import ADAPTER, folder_identity, holds_adapter, named_base, tokenizer_identity
+from nonmember.models.tokenizing import PROBE, ids_of, is_failure, prepared
 from nonmember.runtime.quiet import imported
 
 if TYPE_CHECKING:
@@ -42,17 +33,11 @@ MAY_BE_MISSING = {
 
 def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
-    # Part of the key only where there is any, so that keys of what was stored before it came are the same.
-    quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
-    if spec.attention != "auto":  # numbers move at the level of rounding, so that they are kept apart, as a dtype's
-        quantized["attention"] = spec.attention
-    reading = _reading_version(spec) | ({} if spec.bos == "auto" else {"bos": spec.bos})
+    # By another attention numbers move at the level of rounding, so that they are kept apart, as a dtype's.
+    read_as = {name: getattr(spec, name) for name in ("dtype", "quantization", "attention", "bos")}
     folder = Path(spec.path)
     if folder.is_dir():
-        base = base_of(spec)
-        apart = key_of(json_of(folder / CONFIG)) if base is None else {}
-        known = {**folder_identity(folder), "dtype": spec.dtype}
-        return {**known, **quantized, **reading, **apart, **_adapted(base)}
+        return {**folder_identity(folder), **read_as, **_adapted(base_of(spec))}
     from transformers import AutoConfig
     from transformers.utils import find_adapter_config_file
 
@@ -66,18 +51,12 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
     base = None if adapter is None else _named(Path(adapter), spec)
-    known = {"path": spec.path, "commit": commit, "dtype": spec.dtype}
-    return {**known, **quantized, **reading, **key_of(config), **_adapted(base)}
+    return {"path": spec.path, "commit": commit, **read_as, **_adapted(base)}
 
 
 def _adapted(base: Pretrained | None) -> dict[str, Any]:
     """The part of a key that says what an adapter is put on."""
     return {} if base is None else {"adapter_on": pretrained_identity(base)}
-
-
-def _reading_version(spec: Pretrained) -> dict[str, Any]:
-    names = ("tokenizer.json", "tokenizer_config.json")
-    return reading_version(*(json_of(file_of(spec.path, name, spec.revision)) for name in names))
 
 
 def file_of(path: str, name: str, revision: str | None) -> Path | None:

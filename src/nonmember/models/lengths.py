@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 LONGROPE = ("longrope", "su")  # the second is what the first Phi-3 called it
-FORMAT = 1  # part of the keys of such models alone
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,6 @@ def lengths_of(config: Any) -> Lengths:
         return Lengths(tuple(sorted(switches)))
     limit, factor = min(limits)
     return Lengths(tuple(sorted(switches)), limit, int(limit * factor))
-
-
-def key_of(config: Any) -> dict[str, int]:
-    """What the key of such a model has beside all else; nothing for all others."""
-    return {"lengths_apart": FORMAT} if lengths_of(config) else {}
 
 
 def grouping(*configs: Any) -> Callable[[int], Hashable]:

@@ -279,22 +279,3 @@ def _leaves(state: Any) -> list[Mapping[str, Any]]:
         return []
     inner = next((state[name] for name in ("normalizers", "pretokenizers", "processors") if name in state), None)
     return [state] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
-
-
-def reading_version(described: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, int]:
-    """A part of the key of a model whose texts were once read otherwise: with dropout, or cut with an end of text in
-    the middle. Empty for all others, whose keys stay.
-
-    Args:
-        described: the content of tokenizer.json.
-        settings: of tokenizer_config.json.
-    """
-    model = described.get("model")
-    steps = _leaves(described.get("post_processor"))
-    changed = (
-        bool(isinstance(model, Mapping) and model.get("dropout"))
-        or bool(settings.get("add_eos_token"))
-        or any(item.get("type") in ("BertProcessing", "RobertaProcessing") for item in steps)
-        or any("Sequence" not in item["single"][-1] for item in steps if item.get("single"))
-    )
-    return {"reading": 2} if changed else {}

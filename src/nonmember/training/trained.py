@@ -80,8 +80,6 @@ class Trained(ModelSpec):
 
     def key(self, builder: Builder) -> dict[str, Any]:
         base = Whole(self.base) if self.adapts else self.base
-        # Once it was read by the tokenizer of its own folder, which may forget what was chosen.
-        is_read_otherwise = not self.adapts and "bos" in self.root().recipe()
         return {
             "format": FORMAT,
             "base": base.key(builder),
@@ -90,7 +88,6 @@ class Trained(ModelSpec):
             "teacher": self.teacher.key(builder) if self.teacher else None,
             "seed": self.seed,
             "precision": builder.compute.precision,
-            **({"reading": 2} if is_read_otherwise else {}),
         }
 
     def parents(self) -> Iterable[ModelSpec]:

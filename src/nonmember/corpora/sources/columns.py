@@ -65,11 +65,6 @@ class FromRows(CorpusSpec):
         titles = (optional_text_of(row, field, where) for field in (self.title_field, self.author_field))
         return document(name, text, cluster_id, domain, *titles)
 
-    def work_fields(self) -> dict[str, str]:
-        """Of an identity, only where they are used: corpora stored before there were such columns keep their names."""
-        named = {"title_field": self.title_field, "author_field": self.author_field}
-        return {name: field for name, field in named.items() if field is not None}
-
 
 # Values --------------------------------------------------------------------------------------------------------------
 

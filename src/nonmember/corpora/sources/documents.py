@@ -306,9 +306,8 @@ class Table(CorpusSpec):
             yield from ((where, {**row, ITEM: item, NUMBER: number}) for number, item in enumerate(items, start=1))
 
     def identity(self) -> dict[str, Any]:
-        names: tuple[str, ...] = ("doc_id", "text", "cluster_id", "title", "author", "items", "domain")
+        names = ("doc_id", "text", "cluster_id", "title", "author", "items", "domain", "filled")
         files = [digest_file(path) for path in table_files(self.path)]
-        names += ("filled",) if self.filled else ()  # tables stored before there was such a column keep their names
         return {"kind": "table", "files": files, "where": self._wanted()} | {
             name: getattr(self, name) for name in names
         }

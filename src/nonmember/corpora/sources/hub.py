@@ -153,28 +153,22 @@ class Hub(FromRows):
 
     def identity(self) -> dict[str, Any]:
         folder = self._folder()
-        options = ("name", "split", "text_field", "id_field", "cluster_field", "num_documents")
-        identity: dict[str, Any] = {
+        columns = ("text_field", "id_field", "cluster_field", "title_field", "author_field")
+        options = ("name", "split", *columns, "num_documents", "data_files", "undated", "cluster_words")
+        listed = "\n".join(sorted(self._listed_ids()))
+        return {
             "kind": "hub",
             "path": self.path if folder is None else None,
             "revision": self.revision if folder is None else None,
             "files": None if folder is None else digest_files(self._local_files(folder)),
             "domain": self._domain(),
-            **{name: getattr(self, name) for name in options},
-        } | self.work_fields()
-        # Only where they are used: corpora stored before these options existed keep their names.
-        later: dict[str, Any] = {
             "ids": "domain:split:row" if self.domain and self.id_field is None else None,
-            "data_files": None if self.data_files is None else list(self.data_files),
-            "at_least": None if self.at_least is None else dict(self.at_least),
-            "undated": "keep" if self.at_least is not None and self.undated == "keep" else None,
-            "where": None if self.where is None else dict(self.where),
-            "cluster_words": self.cluster_words,
+            "at_least": dict(self.at_least or ()),
+            "where": dict(self.where or ()),
+            "drop_ids": hashlib.sha256(listed.encode()).hexdigest() if self.drop_ids else None,
             "max_characters": self.max_characters,
+            **{name: getattr(self, name) for name in options},
         }
-        if self.drop_ids is not None:
-            later["drop_ids"] = hashlib.sha256("\n".join(sorted(self._listed_ids())).encode()).hexdigest()
-        return identity | {name: value for name, value in later.items() if value is not None}
 
     def _domain(self) -> str:
         return self.domain or self.name or Path(self.path).name

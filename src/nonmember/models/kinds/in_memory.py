@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
 from nonmember.models.base import ModelSpec, require_bos
-from nonmember.models.lengths import key_of
-from nonmember.models.tokenizing import prepared, reading_version
+from nonmember.models.tokenizing import prepared
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -40,7 +39,7 @@ class InMemory(ModelSpec):
         return self.label
 
     def recipe(self) -> dict[str, Any]:
-        return {"in_memory": self.content} | ({} if self.bos == "auto" else {"bos": self.bos})
+        return {"in_memory": self.content, "bos": self.bos}
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return self.recipe()
@@ -115,8 +114,6 @@ def content_of(model: Any, tokenizer: Any) -> str:
         _add(digest, name, str(tensor.dtype), str(tuple(tensor.shape)))
         digest.update(_bytes(tensor))
     _add(digest, type(tokenizer).__name__, _json(_description(tokenizer)))
-    if apart := key_of(model.config):
-        _add(digest, _json(apart))
     return digest.hexdigest()
 
 
@@ -128,7 +125,7 @@ def _description(tokenizer: Any) -> dict[str, Any]:
     }
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
         fast = json.loads(tokenizer.backend_tokenizer.to_str())
-        return described | {"fast": fast} | reading_version(fast, {})
+        return described | {"fast": fast}
     return described | {"vocabulary": tokenizer.get_vocab(), "settings": tokenizer.init_kwargs}
 
 

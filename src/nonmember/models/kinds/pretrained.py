@@ -252,15 +252,13 @@ class Gguf(ModelSpec):
                 )
 
     def recipe(self) -> dict[str, Any]:
-        return {"gguf": self.readable, "dtype": self.dtype, **self._reading}  # what the file holds is known by its key
+        return {"gguf": self.readable, **self._read_as(self.dtype)}  # what the file holds is known by its key
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {**self._dequantized.key(builder), "dtype": resolved_dtype(self.dtype, builder), **self._reading}
+        return {**self._dequantized.key(builder), **self._read_as(resolved_dtype(self.dtype, builder))}
 
-    @property
-    def _reading(self) -> dict[str, str]:
-        chosen = {"attention": self.attention, "bos": self.bos}
-        return {name: value for name, value in chosen.items() if value != "auto"}
+    def _read_as(self, dtype: str) -> dict[str, str]:
+        return {"dtype": dtype, "attention": self.attention, "bos": self.bos}
 
     @property
     def _dequantized(self) -> Dequantized:

@@ -12,7 +12,6 @@ from nonmember.artifacts.store import Entry
 from nonmember.checks import Checked, Count, require_choice, require_seed, require_text
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.models.base import ModelSpec
-from nonmember.models.lengths import key_of
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -86,7 +85,6 @@ class Scratch(ModelSpec):
         return {
             "scratch": self.model_type,
             "architecture": dict(self.architecture),
-            **key_of(self.architecture),
             "tokenizer": self.tokenizer.key(builder),
             "seed": self.seed,
         }
