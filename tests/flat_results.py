@@ -9,6 +9,10 @@ from typing import Any
 from nonmember.methods import method_named
 from nonmember.records.exposure import NOT_READ, Exposure
 from nonmember.results.result import (
+    CONCLUSIONS,
+    Answer,
+    AnsweredDocuments,
+    AnsweredTarget,
     AuditedModel,
     AuditQuestion,
     AuditResult,
@@ -27,12 +31,22 @@ RHO = ("rho_reference_target", "rho_distilled_target")
 GROUPS = ("heldout", "unseen", "third")  # whose documents bore their name: heldout/id
 
 
+def answer_like(decision: str, corpus: str, target: str | None, p: float | None, number: int) -> Answer:
+    """As an audit words it, in short."""
+    conclusion = CONCLUSIONS[decision]
+    sentence = f"About {corpus} and {target}: {conclusion}."
+    documents = AnsweredDocuments(corpus, number, "0" * 8)
+    found = (p, None, "", "asymptotic", ("A reason.",), "a step", "2026-11-28T08:00:00Z")
+    return Answer(conclusion, sentence, *found, AnsweredTarget(target, "1" * 8 if target else None), documents, 0)
+
+
 def upgraded(flat: Mapping[str, Any]) -> AuditResult:
     """The same in the present schema. Raises KeyError or TypeError where it is no result of an earlier version."""
     method = method_named(flat["method"])
     claim, null_hypothesis = method.hypothesis(flat["settings"])
     rho = {name: flat[name] for name in RHO if flat[name] is not None}
     return AuditResult(
+        answer_like(flat["verdict"], flat["corpus"], flat["target"], flat["p_value"], flat["num_documents"]),
         AuditQuestion(
             claim=claim,
             null_hypothesis=null_hypothesis,

@@ -36,7 +36,7 @@ SCORES = {
 DOCS = "\n".join(path.read_text() for path in sorted((ROOT / "docs/methods").glob("*.md")))
 PRESETS = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "conf/score").glob("*.yaml")}
 
-RIVALS = {"llm_di", "name_cloze", "order", "pacost", "pacost_qa", "paired_t", "prefix_completion", "sampled_completion"}
+RIVALS = {"llm_di", "name_cloze", "order", "pacost", "paired_t", "prefix_completion", "sampled_completion"}
 ABSENT = {
     # They have no test of their own, or rest on the results of others; and rivals, whose verdicts are taken as stated.
     ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"} | RIVALS,

@@ -16,6 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 from rich.console import Console
 
 import tiny
+from flat_results import answer_like
 from made_up_methods import PRISM
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
@@ -73,6 +74,7 @@ def some_result(seed: int) -> AuditResult:
     }
     nested = {text(): {"a": [1, number(), None], "b": {text(): maybe(number())}, "c": True}}
     return AuditResult(
+        answer_like("inconclusive", text(), maybe(text()), maybe(number()), rng.randrange(1000)),
         AuditQuestion(
             "prism",
             nested,

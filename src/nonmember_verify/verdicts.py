@@ -66,8 +66,34 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
             f'"{stated["allowed_claim"]}"',
             f"what is claimed is more, or other, than {decision} allows, which is: {allowed}",
         )
+    _check_answer(audit, decision, report)
     if found.stated_gates:
         report.unchecked("verdict", f"as far as it depends on {', '.join(found.stated_gates)}, taken as stated")
+
+
+CONCLUSIONS = {
+    MEMBERSHIP: ("used", "There is evidence that {target} was trained on {documents} as a set ({p})."),
+    NON_MEMBERSHIP: ("not used", "There is evidence that {target} was not trained on {documents} as a set ({p})."),
+    "inconclusive": ("no answer", "No evidence either way whether {target} was trained on {documents}."),
+    "invalid": ("invalid", "No conclusion can be drawn about {documents}: a precondition of the test failed."),
+    "score_only": ("score only", "No conclusion about {documents}: "),
+}
+
+
+def _check_answer(audit: Audit, decision: str, report: Report) -> None:
+    """That the answer in words says what the verdict does, about these documents."""
+    answer, stated, question = audit.result["answer"], audit.statistics, audit.question
+    target = f'the target "{question["target"]}"' if question["target"] else "the target"
+    documents = f'these {stated["num_documents"]} documents ("{question["corpus"]}")'
+    p = "p undefined" if stated["p_value"] is None else f"p = {stated['p_value']:.2g}"
+    conclusion, sentence = CONCLUSIONS[decision]
+    begins = sentence.format(target=target, documents=documents, p=p)
+    same = answer["conclusion"] == conclusion and answer["sentence"].startswith(begins)
+    same &= answer["p"] == (None if decision in ("invalid", "score_only") else stated["p_value"])
+    same &= answer["p_error"] in (None, stated["p_error"]) and answer["hypothesis"] == question["null_hypothesis"]
+    same &= answer["documents"]["number"] == stated["num_documents"]
+    told = f'"{answer["sentence"]}"'
+    report.require("answer", same, told, f"{told} is not what the verdict and the numbers say, which is: {begins}")
 
 
 def _other_reasons(audit: Audit, decision: str) -> Iterator[str]:

@@ -62,6 +62,7 @@ def test_without_a_network_it_is_said_what_is_needed(monkeypatch, tmp_path):
         raise OSError("no route")
 
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", unreachable)
-    with pytest.raises(ValueError, match=r"Cannot read 'avduarte333/arXivTection' .* \(no route\). Check the network"):
+    said = r"Cannot read 'avduarte333/arXivTection' .* \(no route\)\. Check name, revision and network"
+    with pytest.raises(ValueError, match=said):
         revisions(ARXIV, tmp_path)
     assert not (tmp_path / "revisions.json").exists()

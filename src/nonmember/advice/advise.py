@@ -189,7 +189,8 @@ def _best_pair(situation: Situation) -> tuple[str, Option] | None:
             continue
         known = [item for each in (situation, one, alone[second]) for item in _possible(each)]
         for option in _possible(both):
-            better = all(option.value > (item.value or 0.0) + WORTH for item in known if {*item.says} & {*option.says})
+            value = option.value or 0.0
+            better = all(value > (item.value or 0.0) + WORTH for item in known if {*item.says} & {*option.says})
             if better and (best is None or _rank(option) < _rank(best[1])):
                 best = (f"{first} and {second}", option)
     return best

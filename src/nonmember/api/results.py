@@ -16,7 +16,7 @@ from nonmember.checks import require_choice, require_kind
 from nonmember.records.groups import SUSPECT
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
-from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
+from nonmember.results.result import DISTRIBUTION, SCORES, Answer, AuditResult, Failure
 from nonmember.scoring.part_files import open_scores
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ FACTS = (
     *QUESTION[_AFTER:],
     "exposures",
     "share",
+    "conclusion",
+    "sentence",
     "verdict",
     "statistic",
     *STATISTICS[1:],
@@ -67,6 +69,8 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "statistic": facts.pop("value"),
         "exposures": exposure and exposure.exposures,
         "share": exposure and exposure.share,
+        "conclusion": result.answer.conclusion,
+        "sentence": result.answer.sentence,
         "verdict": result.verdict.decision,
         "allowed_claim": result.verdict.allowed_claim,
         "warnings": result.verdict.warnings,
@@ -98,6 +102,11 @@ class FinishedAudit:
     def verdict(self) -> str:
         """evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid."""
         return str(self._facts["verdict"])
+
+    @property
+    def answer(self) -> Answer:
+        """What was found, how sure that is, why, and what to do next."""
+        return self.result.answer
 
     @property
     def claim(self) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from nonmember.artifacts import Builder
+from nonmember.audits.answer import answer_of
 from nonmember.audits.keys import settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, rows_of_answers
 from nonmember.audits.question import Audit, further_corpora, other_corpora
@@ -42,9 +43,11 @@ def result_of(
     )
     rows = answer_rows(audit, measured, builder)
     warnings = (*outcome.warnings, *warnings_about(audit, measured, health, rows, builder))
+    question, statistics = _question(audit, outcome, builder, cell), _statistics(audit, measured[SUSPECT], outcome)
     return AuditResult(
-        question=_question(audit, outcome, builder, cell),
-        statistics=_statistics(audit, measured[SUSPECT], outcome),
+        answer=answer_of(audit, outcome, question, statistics, provenance.keys, builder),
+        question=question,
+        statistics=statistics,
         verdict=Verdict(outcome.verdict, outcome.allowed_claim, warnings),
         health=health,
         exclusions=Exclusions(

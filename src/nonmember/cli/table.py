@@ -94,7 +94,6 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
         console.print(", ".join(counts), soft_wrap=True)
         if len(results) == 1:
             _show_gates(console, results[0])
-            console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
                 say(console, f"{name}: {explained}")
@@ -102,6 +101,10 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
         _show_warnings(console, results)
         if together:
             _show_together(wide, results)
+    if len(results) == len(cells) == 1:
+        console.print()
+        for line in results[0].answer.lines():
+            console.print(for_rich(line), soft_wrap=not console.is_terminal)
     for name, cell in zip(names, cells, strict=True):
         if isinstance(cell, Failure):
             console.print(for_rich(f"failed  {name}: {cell.error}"), style="red", soft_wrap=True)
@@ -262,7 +265,7 @@ def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]
         "rho_DT": (rho_distilled, lambda item: _decimals(rho_distilled(item))),
         statistic: (lambda item: item.statistics.value, _statistic),
         _name_of_p(results): (lambda item: item.statistics.p_value, _p_value),
-        "verdict": (lambda item: True, lambda item: item.verdict.decision),
+        "verdict": (lambda item: True, lambda item: item.answer.conclusion),
         "truth": (lambda item: True, lambda item: item.question.truth or "unknown"),
     }
     shown = {name: text for name, (value, text) in every.items() if any(value(item) is not None for item in results)}
@@ -271,7 +274,7 @@ def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]
         missing = "failed" if name == "verdict" else "-"
         return lambda cell: missing if isinstance(cell, Failure) else text(cell)
 
-    shown = shown or {"verdict": lambda item: item.verdict.decision}
+    shown = shown or {"verdict": lambda item: item.answer.conclusion}
     return {name: of(name, text) for name, text in shown.items()}
 
 

@@ -67,6 +67,7 @@ RESAMPLED = ("num_resamples", "num_permutations", "num_blind_resamples")  # sett
 
 Bounds = tuple[float, float]
 Claim = Literal["non_membership", "membership"]
+Guarantee = Literal["exact", "asymptotic", "model-based", "none"]
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
 # How the page of an audit draws what a method looks at (reports.audit_page.pictures): ranks under target and others;
@@ -241,6 +242,8 @@ class Method(Checked, ABC):
         statistic_name: What the statistic is called where results are shown.
         statistic_bounds: Least and greatest value it can have; None where it has none.
         claim: What a p-value below alpha speaks for; None where the method has no test.
+        guarantee: What holds the test's error rate: exact (the draw of the sets, or of a permutation), asymptotic (in
+            the number of documents), model-based (as far as a model of the errors is right), none (no test).
         null_hypothesis: Which the p-value is of, in a sentence.
         picture: Of what the method looks at.
         details_type: Of its outcomes.
@@ -251,6 +254,7 @@ class Method(Checked, ABC):
     statistic_name: ClassVar[str] = "statistic"
     statistic_bounds: ClassVar[Bounds | None] = None
     claim: ClassVar[Claim | None] = None
+    guarantee: ClassVar[Guarantee] = "none"
     null_hypothesis: ClassVar[str] = ""
     picture: ClassVar[Picture] = "scores"
     details_type: ClassVar[type[Details]] = Details

@@ -81,6 +81,7 @@ class CanaryTest(Method):
     statistic_name = "share below"
     statistic_bounds = (0.0, 1.0)
     claim = "membership"
+    guarantee = "exact"
     null_hypothesis = "To the target the published variant of each canary is exchangeable with its private variants."
     picture = "groups"
     details_type = CanaryDetails

@@ -77,6 +77,7 @@ class DifferenceInDifferences(Method):
     name = "difference_in_differences"
     statistic_name = "difference in differences"
     claim = "membership"
+    guarantee = "exact"
     null_hypothesis = (
         "The target's score less the reference's is on average no higher on suspect documents than on held-out ones."
     )

@@ -84,6 +84,7 @@ class LlmDi(SampledMethod):
     name = "llm_di"
     statistic_name = "median t"
     claim = "membership"
+    guarantee = "asymptotic"
     null_hypothesis = (
         "A classifier of the membership scores tells suspect documents from held-out ones of the same distribution "
         "no better than chance."

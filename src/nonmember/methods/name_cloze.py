@@ -183,6 +183,7 @@ class NameCloze(TakesFew):
     statistic_name = "right names"
     statistic_bounds = (-1.0, 1.0)
     claim = "membership"
+    guarantee = "asymptotic"
     null_hypothesis = "The target gives as many of the names in suspect works as of those in clean ones."
     picture = "answers"
     details_type = ClozeDetails

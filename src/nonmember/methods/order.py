@@ -90,6 +90,7 @@ class OrderTest(Method):
     name = "order"
     statistic_name = "t"
     claim = "membership"
+    guarantee = "asymptotic"
     null_hypothesis = "The target finds the file no more likely in its own order than in random ones."
     picture = "shards"
     details_type = OrderDetails

@@ -113,6 +113,7 @@ class Pacost(SampledMethod):
     name = "pacost"
     statistic_name = "t"
     claim = "membership"
+    guarantee = "asymptotic"
     null_hypothesis = "The target is on average no more confident in a document than in its rephrasing."
     picture = "pairs"
     details_type = PacostDetails

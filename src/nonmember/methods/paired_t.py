@@ -47,6 +47,7 @@ class PairedT(SampledMethod):
     name = "paired_t"
     statistic_name = "t"
     claim = "non_membership"
+    guarantee = "asymptotic"
     null_hypothesis = (
         "The suspect documents score on average no lower under the target than under the distilled reference."
     )

@@ -191,6 +191,7 @@ class PrefixCompletion(Method):
     statistic_name = "share matched"
     statistic_bounds = (0.0, 1.0)
     claim = "membership"
+    guarantee = "exact"
     null_hypothesis = "The target completes passages of suspect works no more often than those of clean ones."
     picture = "answers"
     details_type = CompletionDetails

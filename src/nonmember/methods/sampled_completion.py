@@ -230,6 +230,7 @@ class SampledCompletion(Method):
     statistic_name = "mean similarity"
     statistic_bounds = (0.0, 1.0)
     claim = "membership"
+    guarantee = "exact"
     null_hypothesis = (
         "What the target writes is no more like the endings of suspect works than like those of unread ones."
     )

@@ -122,6 +122,8 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
         "test/alpha": result.question.alpha,
         "verdict": result.verdict.decision,
         "allowed_claim": result.verdict.allowed_claim,
+        "answer": "\n".join(result.answer.lines()),
+        "test/p_error": result.statistics.p_error,
         "num_documents": result.statistics.num_documents,
         "num_excluded": result.exclusions.num_documents,
         "num_tokens": result.statistics.num_tokens,

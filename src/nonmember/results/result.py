@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from nonmember.records.exposure import Exposure
 from nonmember.results.answers import without_examples
@@ -153,9 +153,65 @@ class Provenance(Recorded):
     tokens: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
 
+Conclusion = Literal["used", "not used", "no answer", "invalid", "score only"]
+CONCLUSIONS: Mapping[str, Conclusion] = {
+    "evidence_of_membership": "used",
+    "evidence_of_non_membership": "not used",
+    "inconclusive": "no answer",
+    "invalid": "invalid",
+    "score_only": "score only",
+}
+
+
+@dataclass(frozen=True)
+class AnsweredTarget(Recorded):
+    name: str | None
+    hash: str | None  # first digits of its key in the store; None where there is no target
+
+
+@dataclass(frozen=True)
+class AnsweredDocuments(Recorded):
+    name: str
+    number: int  # scored
+    fingerprint: str  # first digits of that of the corpus
+
+
+@dataclass(frozen=True)
+class Answer(Recorded):
+    """What was found, how sure that is, why, and what to do next. Made once by the audit (`audits.answer`); every view
+    prints it first and decides nothing itself."""
+
+    conclusion: Conclusion
+    sentence: str  # for a judge
+    p: float | None  # of `hypothesis`; None where nothing may be concluded from one
+    p_error: float | None  # its Monte-Carlo standard error; None where no random draws are in it
+    hypothesis: str  # the null hypothesis
+    guarantee: str  # of the rule: exact, asymptotic, model-based or none
+    because: tuple[str, ...]  # the one or two things that decided it
+    next: str  # the one step that would help most
+    finished: str  # when it was made, UTC
+    target: AnsweredTarget
+    documents: AnsweredDocuments
+    other_looks: int  # other audits of these documents and this target that were made before, in this store
+
+    def lines(self) -> list[str]:
+        """As every view shows it, in this order: the sentence, why, how sure, what to do next."""
+        sure = {"exact": "exact", "asymptotic": "for many documents", "model-based": "as far as its model is right"}
+        looks = f" {self.other_looks} other audits of these documents and this target were made before; each was a "
+        looks = f"{looks}further chance to be wrong." if self.other_looks else ""
+        return [
+            f"{self.conclusion.upper()}: {self.sentence}",
+            *(f"Why: {reason}" for reason in self.because),
+            *([f"The test's error rate holds {sure[self.guarantee]}.{looks}"] if self.p is not None else []),
+            f"Next: {self.next}",
+        ]
+
+
 @dataclass(frozen=True)
 class AuditResult(Recorded):
     """One audit: everything a reader needs to disagree. Written once, never edited."""
+
+    answer: Answer
 
     question: AuditQuestion
     statistics: Statistics

@@ -145,6 +145,7 @@ class Decop(TakesFew):
     statistic_name = "difference in accuracy"
     statistic_bounds = (-1.0, 1.0)
     claim = "membership"
+    guarantee = "asymptotic"
     null_hypothesis = "The target picks the original among paraphrases as often in suspect works as in clean ones."
     picture = "answers"
     details_type = DecopDetails

@@ -110,6 +110,7 @@ class Dose(Method):
     name = "dose"
     statistic_name = "readings"
     claim = "non_membership"
+    guarantee = "model-based"
     null_hypothesis = (
         "The target is one more model that read the suspect set as often as is to be excluded, or more often."
     )

@@ -145,6 +145,7 @@ class McPdd(Method):
     max_tokens: int  # of no meaning, texts are shown whole
 
     name = "mc_pdd"
+    guarantee = "asymptotic"
     statistic_name = "difference in hit rate"
     statistic_bounds = (-1.0, 1.0)
     picture = "answers"

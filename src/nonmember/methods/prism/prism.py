@@ -111,6 +111,7 @@ class Prism(SampledMethod):
     statistic_name = "Delta"
     statistic_bounds = (-2.0, 2.0)
     claim = "non_membership"
+    guarantee = "asymptotic"
     null_hypothesis = (
         "The target ranks the suspect documents at least as much like the distilled reference as like the "
         "reference (Delta is at most the margin), as a model that read them would."

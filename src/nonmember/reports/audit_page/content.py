@@ -49,8 +49,17 @@ class DocumentTables:
 def question(result: AuditResult) -> str:
     if result.question.target is None:
         other = f" and {result.question.heldout}" if result.question.heldout else ""
-        return f"What tells {result.question.corpus}{other} apart, without any model?"
-    return f"Was {result.question.corpus} used to train {result.question.target}?"
+        return f"What distinguishes {result.question.corpus}{other}, without any model?"
+    return f'Were the documents "{result.question.corpus}" used to train "{result.question.target}"?'
+
+
+def identity(result: AuditResult) -> str:
+    """What the answer is about, and when it was made by what."""
+    answer = result.answer
+    target = f"target {answer.target.name} ({answer.target.hash}), " if answer.target.name else ""
+    documents = f"{answer.documents.number:,} documents {answer.documents.name} ({answer.documents.fingerprint})"
+    program = f"nonmember {result.provenance.versions.get('nonmember', '')}".strip()
+    return f"{answer.finished[:10]}, {target}{documents}, {program}"
 
 
 def verdict(result: AuditResult) -> tuple[str, str]:
@@ -77,7 +86,10 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     if result.statistics.p_value is not None:
         meaning = SMALL_P.get(result.question.claim or "", "")
         alpha = result.question.alpha
-        shown["p"] = (formats.p_value(result.statistics.p_value, alpha), f"alpha {alpha:g}{meaning}")
+        error = result.statistics.p_error
+        drawn = "" if error is None else f", Monte-Carlo error {error:.1g}"
+        p = formats.p_value(result.statistics.p_value, alpha) if result.answer.p is not None else formats.DASH
+        shown["p"] = (p, f"alpha {alpha:g}{drawn}{meaning}")
     if result.statistics.value is not None:
         value, interval = formats.statistic(result.statistics)
         aside = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""

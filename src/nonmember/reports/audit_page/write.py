@@ -60,6 +60,7 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
         {"kind": content.kind_of_cell, "decimals": formats.decimals, "embedded": embedded, "beginning": beginning},
         result=result,
         question=content.question(result),
+        identity=content.identity(result),
         sign=sign,
         verdict=verdict,
         truth=content.truth(result),

@@ -9,9 +9,9 @@ from nonmember.reports.core.grid import Block, Numeral, TableCell, TableRow
 from nonmember.results.load import Run
 
 VERDICTS = {
-    "evidence_of_non_membership": ("●", "evidence of non-membership"),
-    "evidence_of_membership": ("▲", "evidence of membership"),
-    "inconclusive": ("○", "inconclusive"),
+    "evidence_of_non_membership": ("●", "not used"),
+    "evidence_of_membership": ("▲", "used"),
+    "inconclusive": ("○", "no answer"),
     "score_only": ("–", "score only"),
     "invalid": ("⊘", "invalid"),
 }

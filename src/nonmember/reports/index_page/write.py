@@ -85,12 +85,19 @@ def is_index(path: Path) -> bool:
     return begins_with(path, "default-src 'none'; style-src 'unsafe-inline'; script-src ", whole=False)
 
 
+def _written(outcome: AuditResult | Failure, path: Path) -> str:
+    """When a result was made, by itself; of a failure, when its file was."""
+    if isinstance(outcome, AuditResult):
+        return outcome.answer.finished[:16].replace("T", " ")
+    return datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
+
+
 def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[str, Any]:
     """What the page shows of an audit, or of why there is none. path: of its file, below the folder."""
     beside = {
         "folder": path.parent.relative_to(folder).as_posix(),
         "page": _link(path.with_name(PAGE), folder),
-        "written": datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
+        "written": _written(outcome, path),
     }
     if isinstance(outcome, Failure):
         decision = UNREADABLE if outcome.kind == UNUSABLE else "failed"
@@ -102,7 +109,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         **beside,
         **{name: getattr(asked, name) for name in ("method", "corpus", "target", "reference", "cell")},
         "decision": outcome.verdict.decision,
-        "claim": outcome.verdict.allowed_claim,
+        "claim": " ".join([outcome.answer.sentence, *outcome.answer.lines()[1:]]),
         "warnings": list(outcome.without_answers().verdict.warnings),
         "false": outcome.false_claim,
         "statistic": found.name,

@@ -1,0 +1,138 @@
+"""The answer of an audit in words: the one record that every view prints first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from nonmember.artifacts import Builder
+from nonmember.audits.question import Audit
+from nonmember.methods import TestOutcome
+from nonmember.results.result import (
+    CONCLUSIONS,
+    Answer,
+    AnsweredDocuments,
+    AnsweredTarget,
+    AuditQuestion,
+    Conclusion,
+    Statistics,
+)
+
+FEW_DOCUMENTS = 150
+MOST_REASONS = 2
+DIGITS = 8  # of hashes
+UNREAD = "data.heldout.path=FILE, texts of the same kind that were never published"
+# What to do about a gate that failed.
+REMEDIES: Mapping[str, str] = {
+    "ce": "distil for more steps: method.distillation.optimization.max_steps=NUMBER",
+    "kl": "a lower learning rate: method.distillation.optimization.learning_rate=RATE",
+    "kl_third": "a lower learning rate: method.distillation.optimization.learning_rate=RATE",
+    "nll_third": "a lower learning rate: method.distillation.optimization.learning_rate=RATE",
+    "reference_gain": "another reference, which has certainly not read the documents: reference.path=FOLDER",
+    "rank_correlation": "a reference that is another model than the target: reference.path=FOLDER",
+    "distinct": "more different texts",
+    "spread": "another score: score@method.score=loss",
+    "target_gain": f"method=difference_in_differences with {UNREAD}",
+    "third_kind": UNREAD,
+    "delta": "method=dose, if the base that the target was trained from is at hand",
+    "layout": "text prepared in the same way: cleaning.white_space=normalised",
+    "separation": "more or longer documents: a reading of these leaves no trace",
+}
+LIKE_THE_TARGET = "controls trained as the target was (rate, length, texts afterwards)"
+
+
+def answer_of(
+    audit: Audit,
+    outcome: TestOutcome,
+    question: AuditQuestion,
+    statistics: Statistics,
+    keys: Mapping[str, str],
+    builder: Builder,
+) -> Answer:
+    conclusion = CONCLUSIONS[outcome.verdict]
+    concludes = conclusion not in ("invalid", "score only")
+    return Answer(
+        conclusion=conclusion,
+        sentence=_sentence(conclusion, outcome, question, statistics),
+        p=statistics.p_value if concludes else None,
+        p_error=statistics.p_error if concludes else None,
+        hypothesis=question.null_hypothesis,
+        guarantee=audit.method.guarantee,
+        because=_because(conclusion, outcome, audit, statistics),
+        next=_next(conclusion, outcome, audit),
+        finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        target=AnsweredTarget(question.target, keys["target"][:DIGITS] if "target" in keys else None),
+        documents=AnsweredDocuments(question.corpus, statistics.num_documents, keys["corpus"][:DIGITS]),
+        other_looks=_other_looks(keys, builder),
+    )
+
+
+def _sentence(conclusion: Conclusion, outcome: TestOutcome, question: AuditQuestion, statistics: Statistics) -> str:
+    target = f'the target "{question.target}"' if question.target else "the target"
+    documents = f'these {statistics.num_documents} documents ("{question.corpus}")'
+    p = f"p = {statistics.p_value:.2g}" if statistics.p_value is not None else "p undefined"
+    match conclusion:
+        case "used":
+            claim = f"There is evidence that {target} was trained on {documents} as a set ({p})."
+            return f"{claim} It says nothing about single documents."
+        case "not used":
+            claim = f"There is evidence that {target} was not trained on {documents} as a set ({p})."
+            return f"{claim} It says nothing about single documents."
+        case "no answer":
+            return f"No evidence either way whether {target} was trained on {documents}."
+        case "invalid":
+            return f"No conclusion can be drawn about {documents}: a precondition of the test failed."
+    return f"No conclusion about {documents}: {outcome.allowed_claim[:1].lower()}{outcome.allowed_claim[1:]}"
+
+
+def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statistics: Statistics) -> tuple[str, ...]:
+    """The method's own reasons come first among its warnings."""
+    gates = outcome.details.to_json().get("gates") or {}
+    number = statistics.num_documents
+    if conclusion in ("used", "not used"):
+        value = "undefined" if statistics.value is None else f"{statistics.value:.3g}"
+        interval = "" if statistics.ci_low is None else f", interval from {statistics.ci_low:.3g}"
+        interval += f" to {statistics.ci_high:.3g}" if interval and statistics.ci_high is not None else ""
+        measured = f"{statistics.name} is {value}{interval}, over {number} documents."
+        return (measured, f"All {len(gates)} preconditions (gates) held.") if gates else (measured,)
+    reasons = (
+        list(outcome.warnings[:1]) if conclusion == "invalid" or any(not g["passed"] for g in gates.values()) else []
+    )
+    if conclusion == "no answer":
+        if statistics.p_value is not None and not reasons:
+            reasons.append(f"p is {statistics.p_value:.2g}, and an answer needs less than {outcome.alpha:g}.")
+        if number < FEW_DOCUMENTS:
+            reasons.append(f"{number} documents are few; from {FEW_DOCUMENTS} on tests decide more often.")
+        if audit.heldout is None:
+            reasons.append("No unread text of the same kind was given to compare with.")
+    return tuple(reasons[:MOST_REASONS])
+
+
+def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit) -> str:
+    """The first that is not done already."""
+    gates = outcome.details.to_json().get("gates") or {}
+    failed = [name for name, gate in gates.items() if not gate["passed"]]
+    if conclusion in ("used", "not used"):
+        return "hand it to somebody who can check it: nonmember bundle FOLDER --out audit.zip --new-key KEY"
+    given = [REMEDIES.get(name, LIKE_THE_TARGET) for name in failed]
+    if conclusion == "invalid" and not given:
+        given.append("mend what the reason names, then start the same command again")
+    if conclusion in ("no answer", "score only"):
+        given.append(UNREAD)
+        given.append(f"more documents: {FEW_DOCUMENTS} or more")
+        given.append("nonmember advise target.path=MODEL data.path=FILE, which ranks the methods that apply")
+    score = getattr(getattr(audit.method, "score", None), "name", "")
+    done = {UNREAD: audit.heldout is not None, REMEDIES["spread"]: score == "loss"}
+    return next(item for item in given if not done.get(item, False))
+
+
+def _other_looks(keys: Mapping[str, str], builder: Builder) -> int:
+    """Other audits of the same documents and target in this store, of which each leaves an empty file there."""
+    if not {"target", "corpus", "audit"} <= keys.keys():
+        return 0
+    folder = builder.store.root / "looks" / f"{keys['target']}-{keys['corpus']}"
+    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / keys["audit"]
+    number = sum(path != own for path in folder.iterdir())
+    own.touch()
+    return number
