@@ -96,7 +96,10 @@ def strict(path: Path) -> dict:
 def numbers(result: AuditResult) -> dict:
     """All but what a run had to make, how long it took and where it lies."""
     told = replace(
-        result, question=replace(result.question, cell=""), provenance=replace(result.provenance, made={}, seconds=0.0)
+        result,
+        answer=replace(result.answer, finished="", other_looks=0),
+        question=replace(result.question, cell=""),
+        provenance=replace(result.provenance, made={}, seconds=0.0),
     )
     return asdict(told)
 

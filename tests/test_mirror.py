@@ -124,6 +124,7 @@ def test_names_that_never_change():
         "detail/num_tied_scores/target": 3,
         "verdict": "inconclusive",
         "allowed_claim": "None.",
+        "answer": "\n".join(result().answer.lines()),
         "num_documents": 40,
         "num_excluded": 1,
         "num_tokens": 3600,

@@ -42,7 +42,7 @@ def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
     page = (tmp_path / "bundle.html").read_text(encoding="utf-8")
     assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'.replace("'", "&#39;") in page
     assert not re.search(r"<script|https?://(?!www\.w3\.org/)|\son\w+=|@import|<iframe", page)
-    assert "Was suspect texts used to train target?" in page
+    assert "Were the documents &#34;suspect texts&#34; used to train &#34;target&#34;?" in page
     assert "from 200 resamples with the seed, to the last digit" in page
     assert page.count("<svg ") >= 3
 

@@ -105,7 +105,7 @@ def test_it_shows_what_the_method_looks_at(folder, method):
     html = write_page(folder(method, scores, details)).read_text()
     assert f'<figcaption class="title">{heading}</figcaption>' in html
     assert "500 resamples of" in html
-    assert "evidence of non-membership" in html
+    assert "not used" in html
     assert "nan" not in " ".join(re.findall(r'd="([^"]*)"', html)).lower()
 
 

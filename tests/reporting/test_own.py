@@ -29,10 +29,5 @@ def test_a_row_per_audit_with_p_and_verdict_first():
         ]
     )
     assert [row.name for row in found.rows] == ["docs under model (one)", "docs under model (two)", "docs under model"]
-    assert [cell_text(cell) for cell in found.rows[2].cells[:4]] == [
-        "1.0e-4",
-        "evidence of non-membership",
-        "median t +2.500",
-        "–",
-    ]
+    assert [cell_text(cell) for cell in found.rows[2].cells[:4]] == ["1.0e-4", "not used", "median t +2.500", "–"]
     assert table_of_own([]) is None
