@@ -136,14 +136,7 @@ REFUSED = {
             "optimizer must be one of adamw, sgd; got 'adam'. A class of your choice: optimizer={_tar",
         ),
         ("optimizer", partial(torch.optim.LBFGS), "a step for each gradient; got LBFGS"),
-        ("optimizer", partial(torch.optim.SGD, lr=1), "without lr, which the recipe sets (learning_rate)"),
-        (
-            "optimizer",
-            partial(torch.optim.SGD, speed=1),
-            "SGD does not take these arguments: got an unexpected keyword",
-        ),
         ("optimizer", partial(torch.optim.SGD, momentum=MODEL), "momentum of optimizer must be a number, a text"),
-        ("schedule", partial(torch.optim.lr_scheduler.StepLR), "missing a required argument: 'step_size'"),
     ],
     "distillation": [
         ("max_tokens", -5, "max_tokens must be a whole number of at least 2; got -5."),

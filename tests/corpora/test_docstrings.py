@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from nonmember.corpora import LibraryDocs, ReleaseDocs
-from nonmember.corpora.sources import docstrings
 
 INIT = '''"""The package."""
 raise RuntimeError("imported!")
@@ -178,12 +177,6 @@ def test_identity_is_that_of_the_files_wherever_they_lie(tmp_path):
     for item in (here, there):  # zip entries carry the time at which they were made
         Path(item.path, "madeup-1.0-py3-none-any.whl").write_bytes(b"the same bytes")
     assert here.identity() == there.identity() != changed.identity()
-
-
-def test_a_module_that_unpacks_to_too_much_is_not_read(tmp_path, build, monkeypatch):
-    monkeypatch.setattr(docstrings, "MOST_BYTES", 60)
-    corpus = build(ReleaseDocs(wheel(tmp_path, OLDER), "older", ["madeup"]))
-    assert [d.doc_id for d in corpus.documents] == ["madeup-older:madeup"]
 
 
 def test_says_what_is_missing_of_a_release(tmp_path, build):

@@ -1,10 +1,5 @@
 """Requests answered by a local model: through its chat template, or as plain text where it has none or the request
-wants it bare; or by a masked
-language model, which fills blanks without instructions: the baseline that knows the language but not the works (BERT,
-in the paper on name cloze).
-
-Shapes: T tokens, V vocabulary, M blanks of a text.
-"""
+wants it bare."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,9 +18,6 @@ from nonmember.models.prompting import PromptParts, encode_prompts
 from nonmember.observations.passes.writing import Writing, WrittenText, longest_context, write
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB, Compute
-
-if TYPE_CHECKING:
-    pass
 
 _WORKING = ".asked-{}"  # what was written of the requests of one decoding
 

@@ -1,4 +1,4 @@
-"""Models that are asked: behind an endpoint, masked language models, and recorded answers in a model's place.
+"""Models that are asked: behind an endpoint, and recorded answers in a model's place.
 
 What the columns of a table of recorded answers are called is said by `Recorded.columns`, in these names. Each stands
 for a column, or for a pattern in which columns stand in braces ("{book}, passage {passage}"):

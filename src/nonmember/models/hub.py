@@ -166,16 +166,8 @@ def _named(adapter: Path, spec: Pretrained) -> Pretrained:
 
 def location(spec: Pretrained) -> Mapping[str, Any]:
     """The arguments by which transformers finds the files of a model."""
-    if spec.trust_remote_code:
-        _note_trusted(spec.path)
     where: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
     return where | {"revision": spec.revision} if spec.revision else where
-
-
-@functools.cache
-def _note_trusted(path: str) -> None:
-    """Once a process: the user may have named the model, or a config that was chosen."""
-    log.warning("Code that comes with %s is run, because of trust_remote_code=true.", path)
 
 
 def first_line(error: BaseException) -> str:

@@ -6,8 +6,6 @@ import contextlib
 import functools
 import importlib.util
 import logging
-import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,6 @@ from transformers import (
     modeling_gguf_pytorch_utils,
 )
 from transformers.integrations import hub_kernels
-from transformers.utils import is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning, warn_if_split_otherwise
@@ -67,19 +64,6 @@ def own_implementation(config: Any) -> Any:
         if isinstance(part, PreTrainedConfig):
             own_implementation(part)
     return config
-
-
-def require_flash_attention(config: Any) -> None:
-    """Raise ValueError where flash attention 2 is not here, or where transformers would take other code for it."""
-    if not is_flash_attn_2_available():
-        raise ValueError(
-            "attention=flash_attention_2 needs a GPU and the package flash-attn, which are not both available here. "
-            "Use attention=auto, which needs neither and computes the same up to rounding."
-        )
-    model_class: Any = AutoModelForCausalLM._model_mapping.get(type(config), None)
-    compatible = getattr(model_class, "_compatible_flash_implementations", None)
-    if compatible and "flash_attention_2" not in compatible:
-        raise ValueError(f"attention=flash_attention_2 does not fit a {model_class.__name__}. Use attention=auto.")
 
 
 log = logging.getLogger(__name__)
@@ -160,8 +144,6 @@ def _whole(spec: Pretrained, **options: Any) -> Any:
     ValueError where it cannot be loaded, or its files are not those of its configuration."""
     where = {"trust_remote_code": False, **location(spec)}  # without, transformers asks on a terminal
     config = _config_of(spec)
-    if spec.attention == "flash_attention_2":
-        require_flash_attention(config)
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             spec.path,
@@ -174,7 +156,7 @@ def _whole(spec: Pretrained, **options: Any) -> Any:
             **options,
         )
     except Exception as error:  # likewise
-        if spec.attention != "auto" and "attention" in str(error):
+        if spec.attention != "auto" and "attention" in str(error).lower():
             raise ValueError(
                 f"{spec.path} has no attention={spec.attention}: {first_line(error)} Use attention=auto, which takes "
                 "what is there."
@@ -277,19 +259,13 @@ def num_embeddings(model: Any) -> int | None:
 
 
 def save(loaded: LoadedModel, folder: Path) -> None:
-    """Weights and tokenizer, as `load_folder` reads them. A full disk is an OSError, whoever writes."""
-    try:
-        loaded.model.to("cpu").save_pretrained(folder)
-        if loaded.tokenizer.is_fast:  # else where texts were last cut is saved with it
-            loaded.tokenizer.backend_tokenizer.no_truncation()
-            loaded.tokenizer.backend_tokenizer.no_padding()
-        loaded.tokenizer.save_pretrained(folder)
-        share_mode(folder / "config.json", folder)
-    except Exception as error:  # safetensors and tokenizers have their own, which name the system's error by its number
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from error
+    """Weights and tokenizer, as `load_folder` reads them."""
+    loaded.model.to("cpu").save_pretrained(folder)
+    if loaded.tokenizer.is_fast:  # else where texts were last cut is saved with it
+        loaded.tokenizer.backend_tokenizer.no_truncation()
+        loaded.tokenizer.backend_tokenizer.no_padding()
+    loaded.tokenizer.save_pretrained(folder)
+    share_mode(folder / "config.json", folder)
 
 
 def _quantization(spec: Pretrained) -> dict[str, Any]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import lightning
 
     from nonmember.models.loading import LoadedModel
-    from nonmember.observations.passes.features import Features
 
 T = TypeVar("T")
 
@@ -48,7 +47,6 @@ class Reading:
         max_batch_tokens: Most tokens of a batch, padding included; a longer document goes alone.
         block_bytes: Of the logits that are made at a time.
         description: What the progress bar says.
-        features: Those of earlier passes, taken and added to.
     """
 
     out_dir: Path
@@ -56,7 +54,6 @@ class Reading:
     max_batch_tokens: int
     block_bytes: int = BLOCK_BYTES
     description: str = "observing"
-    features: Features | None = None
 
 
 class Counts(Protocol):
@@ -99,10 +96,10 @@ class Observation(Spec[T]):
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         """Write part-<rank>.parquet into the folder; return `Counts`, or raise ValueError where the model cannot."""
 
-    def reading(self, builder: Builder, folder: Path, description: str, features: Features | None = None) -> Reading:
+    def reading(self, builder: Builder, folder: Path, description: str) -> Reading:
         compute = builder.compute
         block_bytes = compute.block_mib * MIB
-        return Reading(folder, compute.trainer, compute.max_batch_tokens, block_bytes, description, features)
+        return Reading(folder, compute.trainer, compute.max_batch_tokens, block_bytes, description)
 
     def content(self, builder: Builder) -> str:
         """Fingerprint of the documents."""

@@ -47,7 +47,6 @@ class Diverged(Observation[DocumentScores], Measurement):
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
         from nonmember.observations.passes.documents import observe_divergence
-        from nonmember.observations.passes.features import Features
 
         theirs, documents = builder.get(self.other), builder.get(self.corpus)
         ids = encode_corpus(loaded, documents, self.max_tokens)
@@ -59,7 +58,7 @@ class Diverged(Observation[DocumentScores], Measurement):
             builder.model_for_trainer(loaded.model),
             theirs.model,
             dict(zip(documents.doc_ids, ids, strict=True)),
-            self.reading(builder, folder, what, builder.memory.shared(Features)),
+            self.reading(builder, folder, what),
             shared_ids=shared,
             scored=scored_by_id(loaded, documents, self.max_tokens),
         )

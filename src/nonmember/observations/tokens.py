@@ -44,7 +44,6 @@ class TokenStatistics(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_behind_end_of_text, encode_corpus
-        from nonmember.observations.passes.features import Features
         from nonmember.observations.passes.tokens import observe
 
         shown = apply_view(builder.get(self.corpus), self.view)
@@ -54,7 +53,7 @@ class TokenStatistics(Observation[TokenTable]):
         return observe(
             builder.model_for_trainer(loaded.model),
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
-            self.reading(builder, folder, f"observing {self.model.readable}", builder.memory.shared(Features)),
+            self.reading(builder, folder, f"observing {self.model.readable}"),
             scored=scored_by_id(loaded, shown, self.max_tokens),
         )
 

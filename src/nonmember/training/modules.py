@@ -21,8 +21,6 @@ from nonmember.training.losses import Terms, cross_entropy_terms, distillation_t
 from nonmember.training.recipes import Chosen, Distillation, Optimization
 from nonmember.training.sharding import ShardableModule
 
-MOST_BYTES = 2**28  # of a teacher's features that are kept
-
 
 def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> float:
     """Share of the peak learning rate at a step counted from 0: linear warm-up, then the schedule down to its end."""
@@ -177,29 +175,6 @@ class AscendingModule(CausalLMModule):
     weights: Mapping[str, float] = {"ce": -1.0}
 
 
-class TeacherFeatures:
-    """A teacher's features of the batches on which health is measured, kept from before a training for after it.
-
-    Not for the epochs in between, where a sequence is in another batch each time: of small models that changes the last
-    bits of its features, and with them the weights.
-    """
-
-    def __init__(self, teacher: SplitForward) -> None:
-        self.teacher = teacher
-        self._kept: dict[bytes, Tensor] = {}
-
-    @torch.no_grad()
-    def of(self, input_ids_BT: Tensor, *, keep: bool) -> Tensor:
-        """[B,T,D]. Where keep, of the very same batch as before, if MOST_BYTES had room for it."""
-        key = str(input_ids_BT.shape).encode() + input_ids_BT.cpu().numpy().tobytes() if keep else b""
-        if key in self._kept:
-            return self._kept[key]
-        features_BTD = self.teacher.body(input_ids_BT)
-        if keep and sum(item.nbytes for item in self._kept.values()) + features_BTD.nbytes <= MOST_BYTES:
-            self._kept[key] = features_BTD
-        return features_BTD
-
-
 class DistilledReferenceModule(CausalLMModule):
     """PRISM's distilled reference: L = (1 - lambda) CE + lambda tau^2 KL(teacher || student) (PRISM, section 3).
 
@@ -209,7 +184,7 @@ class DistilledReferenceModule(CausalLMModule):
     def __init__(
         self,
         split: SplitForward,
-        teacher: TeacherFeatures,
+        teacher: SplitForward,
         loader: StepLoader,
         recipe: Distillation,
         *,
@@ -223,7 +198,7 @@ class DistilledReferenceModule(CausalLMModule):
 
     @property
     def teachers(self) -> tuple[Any, ...]:
-        return (self._outside[0].teacher.model,)
+        return (self._outside[0].model,)
 
     def setup(self, stage: str) -> None:
         teacher, shared_ids = self._outside
@@ -240,10 +215,11 @@ class DistilledReferenceModule(CausalLMModule):
         teacher, shared_ids = self._outside
         mask, targets_N = self.scored(batch)
         student_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
-        teacher_ND = teacher.of(batch["input_ids"], keep=not self.training)[:, :-1][mask]
+        with torch.no_grad():
+            teacher_ND = teacher.body(batch["input_ids"])[:, :-1][mask]
         # Health is read at temperature 1, in plain nats; training uses the recipe's.
         tau = self._recipe.tau if self.training else 1.0
-        terms = partial(distillation_terms, teacher_head=teacher.teacher.head, tau=tau, shared_ids=shared_ids)
+        terms = partial(distillation_terms, teacher_head=teacher.head, tau=tau, shared_ids=shared_ids)
         return self._weighted_sum(terms, (student_ND, teacher_ND, targets_N), upstream)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -45,8 +44,6 @@ def _target_modules(value: Any, name: str, *, or_null: bool = True) -> str | tup
     return ALL_LINEAR if value == ALL_LINEAR else _names(value, name)
 
 
-# What needs several passes a step, gradients of another kind, or a measure that training has not.
-UNSUITABLE = ("LBFGS", "SparseAdam", "ReduceLROnPlateau")
 NUM_STEPS = "num_steps"  # as the value of an argument: the number of steps of the training
 
 
@@ -64,8 +61,7 @@ class Chosen:
         return getattr(importlib.import_module(module), name)(first, **given, **further)
 
 
-def _chosen(value: Any, name: str, words: tuple[str, ...], **own: Any) -> Chosen | None:
-    """own: arguments that are the recipe's."""
+def _chosen(value: Any, name: str, words: tuple[str, ...]) -> Chosen | None:
     if value in words or isinstance(value, Chosen):
         return None
     if not isinstance(value, functools.partial):
@@ -73,16 +69,8 @@ def _chosen(value: Any, name: str, words: tuple[str, ...], **own: Any) -> Chosen
         raise ValueError(wrong(name, f"one of {', '.join(words)}", value, hint))
     kind, arguments = value.func, {key: _plain(item, f"{key} of {name}") for key, item in value.keywords.items()}
     module, called = kind.__module__, kind.__qualname__
-    if called in UNSUITABLE:
-        raise ValueError(f"{name} must be one that takes a step for each gradient; got {called}. Choose another.")
-    if taken := arguments.keys() & own:
-        raise ValueError(
-            f"{name} must be without {', '.join(taken)}, which the recipe sets (learning_rate). Leave it out."
-        )
-    try:
-        inspect.signature(kind).bind(None, **arguments, **own)
-    except TypeError as error:
-        raise ValueError(f"{name}: {called} does not take these arguments: {error}. Correct them.") from error
+    if called == "LBFGS":  # reads the last micro-batch of a step anew, as if it were the whole
+        raise ValueError(f"{name} must be one that takes a step for each gradient; got LBFGS. Choose another.")
     if module.startswith("torch.optim.") and module != "torch.optim.lr_scheduler":
         module = "torch.optim"  # where all versions of torch have it
     return Chosen(f"{module}.{called}", tuple(sorted(arguments.items())))
@@ -97,7 +85,7 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _optimizer(value: Any, name: str) -> Chosen | None:
-    return _chosen(value, name, ("adamw", "sgd"), lr=1.0)
+    return _chosen(value, name, ("adamw", "sgd"))
 
 
 def _schedule(value: Any, name: str) -> Chosen | None:

@@ -22,13 +22,7 @@ from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import Masks, StepLoader, TrainingData, packed_masks, packed_sequences, plan_steps
-from nonmember.training.modules import (
-    AdapterTuningModule,
-    AscendingModule,
-    CausalLMModule,
-    DistilledReferenceModule,
-    TeacherFeatures,
-)
+from nonmember.training.modules import AdapterTuningModule, AscendingModule, CausalLMModule, DistilledReferenceModule
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
 from nonmember.training.tokens import Documents, Packed
@@ -83,7 +77,7 @@ def train(
     loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
     _require_positions(int(max(loader.lengths)), setting, readers)
     budget = compute.logits_budget_mib * MIB
-    features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
+    taught_by = split_forward(teacher.model) if teacher is not None else None
 
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
@@ -91,10 +85,10 @@ def train(
             return AscendingModule(split, loader, optimization, logits_budget_bytes=budget)
         if isinstance(recipe, Pretraining):
             return CausalLMModule(split, loader, optimization, logits_budget_bytes=budget)
-        if teacher is None or features is None:
+        if teacher is None or taught_by is None:
             raise ValueError("Distillation needs a teacher, and none was given.")
         return DistilledReferenceModule(
-            split, features, loader, recipe, shared_ids=teacher.shared_ids, logits_budget_bytes=budget
+            split, taught_by, loader, recipe, shared_ids=teacher.shared_ids, logits_budget_bytes=budget
         )
 
     facts = _facts(loader)

@@ -28,7 +28,6 @@ from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
 
 STDLIB = "stdlib"
-MOST_BYTES = 16 * 1024**2  # of one module in a wheel: what a damaged or hostile archive may unpack to
 
 # Tests hold hardly any prose, and vendored copies are another project's words under this one's name.
 TEST_FOLDERS = {"test", "tests", "testing", "idle_test"}
@@ -297,7 +296,7 @@ class ReleaseDocs(CorpusSpec):
         for wheel in self._wheels():
             archive = opened.enter_context(zipfile.ZipFile(wheel))
             for item in archive.infolist():
-                if item.filename.endswith(".py") and item.file_size <= MOST_BYTES:
+                if item.filename.endswith(".py"):
                     yield from self._source(PurePosixPath(item.filename).parts, functools.partial(archive.read, item))
 
     def _source(self, parts: tuple[str, ...], read: Callable[[], bytes]) -> Iterator[SourceFile]:

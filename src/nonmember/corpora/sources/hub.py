@@ -29,7 +29,6 @@ from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 MOVING_REVISIONS = (None, "", "main", "master", "HEAD")
-MOST_VALUES = 5  # that a message lists
 log = logging.getLogger(__name__)
 
 Undated = Literal["drop", "keep"]
@@ -132,14 +131,9 @@ class Hub(FromRows):
         wanted = 1 if self.num_documents is None else self.num_documents
         if len(documents) < wanted:
             left_out = f" (dropped on the way: {dict(sorted(dropped.items()))})" if dropped else ""
-            if not documents and any(f"{column}_other" in dropped for column in dict(self.where or ())):
-                raise ValueError(
-                    f"No row of split {self.split!r} of {self.path} is chosen by `where`: {self._what_there_is()}"
-                    f"{left_out}. Correct the value, or name another column."
-                )
             raise ValueError(
                 f"Split {self.split!r} of {self.path} has {len(documents)} rows{left_out}, but {wanted} are needed; "
-                "lower `num_documents`, or name another split."
+                "lower `num_documents`, correct `where`, or name another split."
             )
         return Corpus(with_distinct_ids(documents, self.path), dict(sorted(dropped.items())))
 
@@ -269,15 +263,6 @@ class Hub(FromRows):
         if listed and self.id_field is not None and name_of(row, self.id_field, where) in listed:
             return "listed"
         return "too_long" if self.max_characters and len(self._text(row, where)) > self.max_characters else None
-
-    def _what_there_is(self) -> str:
-        """Of each column of `where` the value that is wanted and the first few there are."""
-        parts = []
-        for column, wanted in dict(self.where or ()).items():
-            with hub_errors(self.path, self.revision):
-                found = list(dict.fromkeys(str(row.get(column)) for _, row in self._rows()))[:MOST_VALUES]
-            parts.append(f"{column} must be {wanted!r}, but is {' or '.join(map(repr, found))}")
-        return "; ".join(parts)
 
     def _listed_ids(self) -> frozenset[str]:
         if self.drop_ids is None:

@@ -108,8 +108,8 @@ class Comparer(DocumentReader):
         other, _ = self._outside
         input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
         scored_BT = self.scored(batch)
-        ours_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
-        theirs_ND = self.features(other, input_ids_BT)[:, :-1][scored_BT]
+        ours_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
+        theirs_ND = other.body(input_ids_BT)[:, :-1][scored_BT]
         is_real_B = lengths_B > 1  # an empty batch is one token of no document
         sums_B = torch.zeros(len(lengths_B), dtype=torch.float64, device=input_ids_BT.device)
         rows_N, _ = scored_BT.nonzero(as_tuple=True)

@@ -236,7 +236,6 @@ class DocumentReader(Held, ShardableModule):
         self._scored = scored
         self._max_batch_tokens = reading.max_batch_tokens
         self._block_bytes = reading.block_bytes
-        self._features = reading.features
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""
@@ -270,12 +269,6 @@ class DocumentReader(Held, ShardableModule):
     def models(self) -> tuple[Any, ...]:
         """All that read."""
         return (self.model,)
-
-    def features(self, split: SplitForward, input_ids_BT: Tensor) -> Tensor:
-        """[B, T, D], from an earlier pass where one has made them. Of several processes each makes its own."""
-        if self._features is None or self.trainer.world_size > 1:
-            return split.body(input_ids_BT)
-        return self._features.of(split, input_ids_BT)
 
     def predict_dataloader(self) -> PaddedBatches:
         share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)
@@ -318,7 +311,7 @@ class Observer(DocumentReader):
 
     def features_before(self, input_ids_BT: Tensor) -> Tensor:
         """[B, T - 1, D], from which the tokens behind the first are predicted."""
-        return self.features(self._split, input_ids_BT)[:, :-1]
+        return self._split.body(input_ids_BT)[:, :-1]
 
     def bounds(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """[B], [B] index of the first id that is scored, and what is added to an index for its position."""
