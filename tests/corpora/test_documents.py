@@ -12,7 +12,6 @@ import lzma
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow as pa
@@ -214,21 +213,9 @@ def test_a_folder_of_several_forms_asks_which(build, put, tmp_path):
     assert build(Documents(str(tmp_path / "set"), pattern="*.csv")).doc_ids == ("b:2",)
 
 
-def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
-    with pytest.raises(ValueError, match=r"There is nothing at owner/set .* give data.revision=COMMIT"):
+def test_a_name_that_is_nothing_here_says_how_the_hub_is_read():
+    with pytest.raises(ValueError, match=r"nothing is there.* data=hub data.path=NAME data.revision=COMMIT"):
         Documents("owner/set").identity()
-    monkeypatch.setattr(Hub, "_rows", lambda self: enumerate([{"label": 1, "input": "a text"}]))
-    asked = []
-    Documents("owner/set", revision="v1").build(SimpleNamespace(get=asked.append))
-    Documents("owner/set", revision="v1", text_field="label").build(SimpleNamespace(get=asked.append))
-    assert asked == [Hub("owner/set", None, "train", "v1", name, None) for name in ("input", "label")]
-    with pytest.raises(ValueError, match=r"must be one column for a data set on the hub; got '\{a\} \{b\}'"):
-        Documents("owner/set", revision="v1", text_field="{a} {b}").build(SimpleNamespace(get=asked.append))
-    for choice in ({"split": "test"}, {"pattern": "*.parquet"}):
-        with pytest.raises(ValueError, match=r"are of files, and owner/set is a data set.*hub_split="):
-            Documents("owner/set", revision="v1", **choice).validate()
-    with pytest.raises(ValueError, match=r"Expected a file.*nothing is there"):
-        Documents("gone.csv").identity()
 
 
 @pytest.mark.parametrize(

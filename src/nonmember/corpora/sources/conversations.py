@@ -71,14 +71,6 @@ class Conversations(Documents):
     def read(self, *_: Any) -> Iterator[Document]:
         raise ValueError("Conversations are not streamed. Give them as data=chat, which holds them in memory.")
 
-    def _is_on_hub(self) -> bool:
-        if super()._is_on_hub():
-            raise ValueError(
-                f"Conversations are read from files, and {self.path[0]} is a data set on the hub. Download its files "
-                "and give their folder as data.path."
-            )
-        return False
-
     def _text_field(self, files: Sequence[File]) -> str:
         return self.text_field or "turns"
 

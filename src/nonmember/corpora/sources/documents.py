@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -32,16 +31,13 @@ from nonmember.corpora.sources.columns import (
     with_distinct_ids,
 )
 from nonmember.corpora.sources.files import File, documents_at, files_at, forms
-from nonmember.corpora.sources.hub import Hub, hub_errors
-from nonmember.corpora.sources.rows import BY_SUFFIX, TEXT, NumberedRow, Row, form_of, kind_of, plain_suffix, rows_of
+from nonmember.corpora.sources.rows import TEXT, NumberedRow, Row, form_of, kind_of, rows_of
 from nonmember.corpora.specs import CorpusSpec, Cursor, as_names, digest_file, document
 from nonmember.records import Corpus, Document
-from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 log = logging.getLogger(__name__)
 
-HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w-]+")
 LONGEST_NAME, MOST_WORDS_OF_A_NAME = 60, 8  # of a column with texts
 RULES = 2  # of finding forms, columns and ids; raise it when a change of them moves documents
 ITEM, NUMBER = "item", "number"
@@ -59,10 +55,9 @@ class Documents(FromRows):
     are passed over. Raises ValueError, with file and row, for everything else that is not a document.
 
     Attributes:
-        path: A file, a pattern ("part-*.jsonl"), a folder or a list of them; or the name of a data set on the Hugging
-            Face hub. A file may be JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow (Feather) or UTF-8 text, plain or
-            compressed (gzip, bzip2, xz, Zstandard, LZ4). In a folder all files of one form are read, text files as one
-            document each.
+        path: A file, a pattern ("part-*.jsonl"), a folder or a list of them. A file may be JSON Lines, a JSON array,
+            CSV, TSV, Parquet, Arrow (Feather) or UTF-8 text, plain or compressed (gzip, bzip2, xz, Zstandard, LZ4). In
+            a folder all files of one form are read, text files as one document each.
         text_field: The column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
             where there is no doubt (`find_text_column`).
         id_field: The column with the id; None: "id" or "doc_id" (`find_id_column`). Without, "stem:number", the number
@@ -73,7 +68,6 @@ class Documents(FromRows):
             a folder; the lines of a single file, unless it has paragraphs too. Or the split of a folder that has
             several (train, test ...), which are never read as one.
         pattern: Of a folder's files, as of `pathlib.Path.glob` ("**/*.txt"); None: all.
-        revision: Of a data set on the hub, as `name` and `hub_split`; see `Hub`.
     """
 
     path: Annotated[str | tuple[str, ...], as_names]
@@ -85,23 +79,16 @@ class Documents(FromRows):
     domain: str = ""
     split: Annotated[str | None, require_text] = None
     pattern: str | None = None
-    revision: str | None = None
-    name: str | None = None
-    hub_split: str = "train"
 
     stored: ClassVar[bool] = False
 
     def validate(self) -> None:
-        if self._is_on_hub():
-            return
         files = self._files()
         text_field = self._text_field(files)
         for row in islice(self._rows(files[0], text_field), 1):
             self._document(files[0], row, text_field, self.id_field)
 
     def build(self, builder: Builder) -> Corpus:
-        if self._is_on_hub():
-            return builder.get(self._hub())
         files = self._files()
         text_field = self._text_field(files)
         files_read = tracked(files, "reading documents", "files")
@@ -123,9 +110,6 @@ class Documents(FromRows):
     def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id",
         with a warning: whether it names every row anew is known only when all have been read."""
-        if self._is_on_hub():
-            yield from self._hub().read(builder, dropped, cursor)
-            return
         files = self._files()
         text_field = self._text_field(files)
         rows = ((file, row) for file in files for row in self._rows(file, text_field))
@@ -142,60 +126,11 @@ class Documents(FromRows):
 
     def identity(self) -> dict[str, Any]:
         options = ("text_field", "id_field", "cluster_field", "title_field", "author_field", "domain")
-        where: dict[str, Any] = (
-            {"hub": self.path[0], "revision": self.revision, "name": self.name, "split": self.hub_split}
-            if self._is_on_hub()
-            else {"files": [[file.name, file.form, file.split, digest_file(file.path)] for file in self._files()]}
-        )
-        return {"kind": "documents", "rules": RULES, **where, **{name: getattr(self, name) for name in options}}
+        files = [[file.name, file.form, file.split, digest_file(file.path)] for file in self._files()]
+        return {"kind": "documents", "rules": RULES, "files": files, **{name: getattr(self, name) for name in options}}
 
     def _where(self) -> str:
         return ", ".join(self.path)
-
-    def _is_on_hub(self) -> bool:
-        """A name that is nothing here, with a revision."""
-        path = self.path[0]
-        if len(self.path) > 1 or path_of(path).exists() or not HUB_NAME.fullmatch(path):
-            return False
-        if plain_suffix(Path(path)) in BY_SUFFIX:
-            return False
-        if self.revision is None:
-            raise ValueError(
-                f"There is nothing at {path} (relative paths start at {Path.cwd()}). Correct the path; if it is a "
-                "data set on the Hugging Face hub, give data.revision=COMMIT from the history of its files."
-            )
-        if self.split is not None or self.pattern is not None:
-            raise ValueError(
-                f"data.split and data.pattern are of files, and {path} is a data set on the hub; got "
-                f"{self.split or self.pattern!r}. Give data.hub_split={self.split or 'train'}, or choose files by "
-                "data=hub data.data_files=PATTERN."
-            )
-        return True
-
-    def _hub(self) -> Hub:
-        path, revision, text_field = self.path[0], str(self.revision), self.text_field
-        if text_field is not None and "{" in text_field:
-            raise ValueError(
-                f"data.text_field must be one column for a data set on the hub; got {text_field!r}. Download its "
-                "files and give their folder as data.path to join columns."
-            )
-        hub = Hub(
-            path,
-            self.name,
-            self.hub_split,
-            revision,
-            text_field or "",
-            self.id_field,
-            self.cluster_field,
-            self.domain,
-            title_field=self.title_field,
-            author_field=self.author_field,
-        )
-        if text_field is not None:
-            return hub
-        with hub_errors(path, revision):
-            rows = [row for _, row in islice(hub._rows(), NUM_INSPECTED)]
-        return replace(hub, text_field=find_text_column(rows, self.named_otherwise(), path))
 
     def _files(self) -> list[File]:
         return documents_at(self.path, self.split, self.pattern)

@@ -123,7 +123,7 @@ def files_at(patterns: Iterable[str]) -> list[Path]:
             raise ValueError(
                 f"Expected a file, or a pattern that matches files, at {pattern}, but "
                 f"{'a folder' if path.is_dir() else 'nothing'} is there; correct the path (relative ones start at "
-                f"{Path.cwd()})."
+                f"{Path.cwd()}). A data set on the Hugging Face hub: data=hub data.path=NAME data.revision=COMMIT."
             )
         paths += found
     return list(dict.fromkeys(paths))
