@@ -258,7 +258,7 @@ def test_a_set_that_looks_otherwise_is_refused_in_a_sentence(tmp_path):
         ({"label": None}, "has no column 'label'; its columns are 'book_id', 'book', 'snippet_id', 'snippet'"),
         ({"book": None}, "has no column 'book'; its columns are 'book_id', "),
         ({"snippet": None}, "has no column 'snippet'; its columns are 'book_id', "),
-        ({"label": 2}, "is chosen by `where`: label must be '1', but is '2'"),
+        ({"label": 2}, "has 0 rows (dropped on the way: {'label_other': 1})"),
     ):
         row = {"book_id": 0, "book": "A.txt", "snippet_id": 0, "snippet": "A text.", "label": 1} | change
         rows = [{column: value for column, value in row.items() if value is not None}]
