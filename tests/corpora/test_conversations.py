@@ -11,7 +11,14 @@ import pandas as pd
 import pytest
 
 from nonmember.corpora import Conversations, Dialogues, NearDuplicates
-from nonmember.corpora.sources.conversations import holds_conversations, turns_as_json, turns_from_json
+from nonmember.corpora.sources.conversations import (
+    UNREAD,
+    UNREAD_OF_A_TURN,
+    WEIGHTS,
+    holds_conversations,
+    turns_as_json,
+    turns_from_json,
+)
 from nonmember.corpora.views import apply_view
 from nonmember.models import Rendered
 from nonmember.records import Corpus, Document
@@ -51,7 +58,21 @@ def written(folder: Path, *rows: Any) -> Conversations:
     ],
 )
 def test_formats_people_have_are_read(row: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert turns_from_json(turns_as_json(row, None, "row 1")) == expected
+    assert [turn[:2] for turn in turns_from_json(turns_as_json(row, None, "row 1"))] == expected
+
+
+@pytest.mark.parametrize(("name", "no", "yes"), [("weight", 0, 1), ("train", False, True), ("loss", False, None)])
+@pytest.mark.parametrize("column", ["messages", "conversations"])
+def test_turns_that_were_not_trained_on_are_read_and_not_scored(column: str, name: str, no: Any, yes: Any) -> None:
+    talk = [MESSAGES[0], MESSAGES[1] | {name: no}, MESSAGES[0] | {name: no}, MESSAGES[1] | {name: yes}]
+    spec = Rendered(texts(turns_as_json({column: talk}, None, "row 1")), None, "plain")
+    assert build(spec).documents[0].pieces == (
+        "User: Hi\n\nAssistant: Hello.\n\nUser: Hi\n\nAssistant: ",
+        "Hello.",
+        "\n",
+    )
+    with pytest.raises(ValueError, match="no turn of the assistant that was trained on"):
+        turns_as_json({column: talk[:3]}, None, "row 1")
 
 
 @pytest.mark.parametrize(
@@ -73,6 +94,12 @@ def test_formats_people_have_are_read(row: dict[str, Any], expected: list[tuple[
         ({"instruction": "Hi", "output": "Bye.", "history": [["a", "b"]]}, "'history' holds earlier turns"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "a part of the type 'image_url'"),
         ({"messages": [{"role": "user", "content": 3}]}, "must hold text, but it holds a number"),
+        *(({"messages": MESSAGES, name: [{"name": "f"}]}, f"has '{name}'") for name in UNREAD),
+        *(
+            ({"messages": [MESSAGES[0], MESSAGES[1] | {name: [1]}]}, f"message 2 has '{name}'")
+            for name in UNREAD_OF_A_TURN
+        ),
+        *(({"messages": [MESSAGES[1] | {name: 0.5}]}, f"message 1 has {name}: 0.5; expected 1 or") for name in WEIGHTS),
         ({"instruction": "Hi", "output": 3}, "'instruction' and 'output' must both hold text"),
     ],
 )
@@ -94,7 +121,7 @@ def test_arrays_of_pandas_are_lists() -> None:
     frame["messages"] = [pd.array(MESSAGES, dtype=object).to_numpy()]
     row = frame.to_dict("records")[0]
     assert holds_conversations(row)
-    assert turns_from_json(turns_as_json(row, None, "row 1")) == TURNS
+    assert turns_from_json(turns_as_json(row, None, "row 1")) == [(*turn, True) for turn in TURNS]
     assert not holds_conversations({"text": "Hi", "messages": "none"})
 
 

@@ -126,7 +126,11 @@ class ChatTemplate:
         from nonmember.models.templates import rendered
 
         try:
-            return rendered(self.tokenizer, [turn._asdict() for turn in turns], add_generation_prompt=False)
+            return rendered(
+                self.tokenizer,
+                [{"role": turn.role, "content": turn.content} for turn in turns],
+                add_generation_prompt=False,
+            )
         except TemplateError as error:
             line = (str(error).splitlines() or [type(error).__name__])[0]
             raise Refusal(line[:200].rstrip(".")) from error
@@ -167,7 +171,7 @@ def _contents(text: str, frame: Sequence[str], turns: Sequence[Turn]) -> list[st
 def _pieces(turns: Sequence[Turn], frame: Sequence[str], contents: Sequence[str]) -> tuple[str, ...]:
     pieces = [frame[0]]
     for turn, content, behind in zip(turns, contents, frame[1:], strict=True):
-        if turn.role == ASSISTANT:
+        if turn.role == ASSISTANT and turn.scored:
             pieces += [content, behind]
         else:
             pieces[-1] += content + behind

@@ -41,11 +41,18 @@ CALLS = ("tool_calls", "function_call")
 THOUGHTS = ("reasoning_content", "reasoning", "thinking")  # of an assistant, beside its text
 
 
+WEIGHTS = ("weight", "train", "loss")  # of a message: whether it was trained on (OpenAI, Mistral; axolotl; ms-swift)
+# Columns that templates or processors write into the prompt, and what says otherwise which parts were trained on.
+UNREAD = ("tools", "functions", "documents", "chat_template_kwargs", "images", "image", "audios", "audio", "videos")
+UNREAD_OF_A_TURN = ("train_detail", "tools", "functions", "documents", "prefix")
+
+
 class Turn(NamedTuple):
-    """role: system, user or assistant."""
+    """role: system, user or assistant.   scored: whether it is scored, where it is the assistant's."""
 
     role: str
     content: str
+    scored: bool = True
 
 
 def turns_from_json(text: str) -> list[Turn]:
@@ -53,13 +60,18 @@ def turns_from_json(text: str) -> list[Turn]:
     return [Turn(*item) for item in json.loads(text)]
 
 
+def _as_json(turns: Sequence[Turn]) -> str:
+    return json.dumps([turn[:2] if turn.scored else turn for turn in turns], ensure_ascii=False)
+
+
 @dataclass(frozen=True)
 class Conversations(Documents):
     """One conversation per row of whatever lies at `path`, found and named as `Documents` finds and names rows.
 
     Raises ValueError, with file and row, for what is no conversation: none of the known formats, a role that is none,
-    an empty turn, no turn of the assistant, calls of tools, thoughts beside a text, earlier turns in a column of their
-    own, parts that are not text.
+    an empty turn, no turn of the assistant, calls of tools, tools and documents beside the turns, thoughts beside a
+    text, earlier turns in a column of their own, parts that are not text. Turns that were not trained on (`WEIGHTS`)
+    are read and not scored.
 
     Attributes:
         text_field: The column with the list of turns; None: found (`LISTS`, `PAIRS`).
@@ -122,7 +134,7 @@ class Dialogues(Transform):
 
 def _dialogue(words: Sequence[str], number: int) -> str:
     turns = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
-    return json.dumps(turns, ensure_ascii=False)
+    return _as_json(turns)
 
 
 def holds_conversations(row: Row) -> bool:
@@ -132,13 +144,24 @@ def holds_conversations(row: Row) -> bool:
 
 def turns_as_json(row: Row, column: str | None, where: str) -> str:
     """The turns of a row as `turns_from_json` reads them. column: with the list; None: found."""
+    _refuse(row, UNREAD, where)
     turns = [_turn(item, number, where) for number, item in enumerate(_messages(row, column, where), start=1)]
     system = row.get("system")
     if isinstance(system, str) and system.strip() and not any(turn.role == "system" for turn in turns):
         turns = [Turn("system", system), *turns]
-    if not any(turn.role == "assistant" for turn in turns):
-        raise ValueError(f"{where} has no turn of the assistant, which alone is scored. Leave such rows out.")
-    return json.dumps(turns, ensure_ascii=False)
+    if not any(turn.role == "assistant" and turn.scored for turn in turns):
+        raise ValueError(
+            f"{where} has no turn of the assistant that was trained on, which alone is scored. Leave such rows out."
+        )
+    return _as_json(turns)
+
+
+def _refuse(values: Mapping[str, Any], names: Sequence[str], where: str) -> None:
+    if given := next((name for name in names if _is_given(values.get(name))), None):
+        raise ValueError(
+            f"{where} has {given!r}, which changes what a model reads and is not read here. Write what the model "
+            "read into the turns, or leave such rows out."
+        )
 
 
 def _messages(row: Row, column: str | None, where: str) -> list[Any]:
@@ -157,7 +180,7 @@ def _messages(row: Row, column: str | None, where: str) -> list[Any]:
 
 
 def _is_given(value: object) -> bool:
-    return not is_missing(value) and _plain(value) not in ("", "[]", [], {})
+    return not is_missing(value) and _plain(value) not in ("", "[]", [], {}, False)
 
 
 def _pair(row: Row, request: str, beside: Sequence[str], answer: str, where: str) -> list[Any]:
@@ -206,6 +229,7 @@ def _turn(item: object, number: int, where: str) -> Turn:
             f"{where}: message {number} has thoughts beside its text, which differ from template to template and are "
             "not scored. Leave such conversations out, or write the thoughts into the text."
         )
+    _refuse(item, UNREAD_OF_A_TURN, f"{where}: message {number}")
     if not isinstance(speaker, str) or speaker not in ROLES:
         raise ValueError(
             f"{where}: message {number} is of {speaker!r}; expected one of {', '.join(ROLES)}. Rename the role, or "
@@ -219,7 +243,13 @@ def _turn(item: object, number: int, where: str) -> Turn:
             f"{where}: message {number}, of {speaker!r}, must hold text, but it holds {what_there}. Leave the message "
             "or the row out."
         )
-    return Turn(ROLES[speaker], content)
+    weights = {name: item[name] for name in WEIGHTS if not is_missing(item.get(name))}
+    if wrong := [f"{name}: {value!r}" for name, value in weights.items() if value not in (0, 1)]:
+        raise ValueError(
+            f"{where}: message {number} has {wrong[0]}; expected 1 or true where it was trained on, 0 or false "
+            "where it was not. Only whole turns are scored."
+        )
+    return Turn(ROLES[speaker], content, all(weights.values()))
 
 
 def _names_in(item: object, number: int, where: str) -> tuple[str, str]:
