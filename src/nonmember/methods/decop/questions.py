@@ -67,14 +67,28 @@ def question(work: Work, title: str, author: str, options: Sequence[str]) -> str
     )
 
 
-_LETTER = re.compile(r"[\s'\"‘’“”`*(\[<]*([A-D])(?!\w|['’]\w)")  # "A", "'B'.", "C) ...", but not "As an AI"
+_MARKS = r"(?:\\boxed|\\text|[\s'\"‘’“”`*_(\[<{$])*"  # that may stand before a letter
+_END = r"(?![\w'’-]*\w)"  # not "As an AI", "A's", "A-level"
+_ANOTHER = rf"(?!\W*(?:(?:or|and)\b)?\W*[A-D]{_END})"  # not "B or D", "A, C"
+_NO_ARTICLE = r"(?!(?<=A) (?!(?:or|and|is|because|since|as)\b)\w)"
+# Forms of an answer, each with the letter as its group. The first that an answer has is read, and by that form all
+# letters in it must be one.
+FORMS = (
+    rf"^{_MARKS}([A-Da-d])\W*$",  # alone: A, (b), '**C**.'
+    rf"(?i:\b(?:answer|option|choice)(?:\s+(?:is|would\s+be))?\s*:?){_MARKS}([A-D]){_END}{_NO_ARTICLE}{_ANOTHER}",
+    rf"(?i:\banswer\s*:){_MARKS}([a-d]){_END}(?! \w)",
+    rf"\\boxed{{{_MARKS}([A-D])\W*}}",
+    rf"^{_MARKS}([A-D])(?=[\W_])(?! ){_END}{_ANOTHER}",  # with a mark behind it: C) ..., D<line break>because
+    rf"^{_MARKS}([B-D])(?= ){_ANOTHER}",  # which is no article
+)
 
 
 def letter_in(text: str) -> str:
-    """The letter that an answer begins with, after blanks, quotation marks and brackets; empty where it begins with
-    anything else, a word with such a letter included."""
-    found = _LETTER.match(text)
-    return found[1] if found else ""
+    """The letter that an answer names by the first of `FORMS` that it has; empty where it has none or names several."""
+    for form in FORMS:
+        if found := {letter.upper() for letter in re.findall(form, text)}:
+            return found.pop() if len(found) == 1 else ""
+    return ""
 
 
 Alternatives = Sequence[tuple[str, float]]  # a token's text and its log-probability, the likeliest first
