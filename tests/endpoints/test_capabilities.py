@@ -184,6 +184,10 @@ def scored(text: str = TEXT, new: int = 1, **more: object) -> dict:
         ({"choices": [{"text": TEXT}]}, "the log-probabilities of the text were left out"),
         (scored(token_logprobs=None), "the log-probabilities of the text were left out"),
         (scored(text="fern and moss"), "the text was not repeated"),
+        *(
+            (scored(tokens=tokens, token_logprobs=[-1.0, -2.0, -0.5]), "are not those of the text, from its first")
+            for tokens in ([" and", " fern", "."], ["and", "fern", "."], ["Ġand", "Ġfern", "."], ["moss", " and", "."])
+        ),
         (scored(new=3), "3 tokens were written and 1 wanted"),
         (scored(token_logprobs=[None, -1.0, None, -0.5]), "not every token of the text has a log-probability"),
         (scored(token_logprobs=[None, -1.0, 0.5, -0.5]), "not every token of the text has a log-probability"),
@@ -192,7 +196,10 @@ def scored(text: str = TEXT, new: int = 1, **more: object) -> dict:
 )
 def test_scores_of_a_text_are_of_that_text_and_complete_or_none(response, reason):
     """Others would be taken for the model's."""
-    assert read_prompt_scores(scored(), TEXT, 1) == [-1.0, -2.0]
+    for tokens in (["moss", " and", " fern", "."], ["moss", "Ġand", "▁fern", "."], ["Moss", "and", "\ufffd", "."]):
+        assert read_prompt_scores(scored(tokens=tokens), TEXT, 1) == [-1.0, -2.0]
+    with_front = scored(tokens=["<s>", "moss", " and fern", "."])
+    assert read_prompt_scores(with_front, TEXT, 1) == [-1.0, -2.0]
     with pytest.raises(Unusable, match=re.escape(reason)):
         read_prompt_scores(response, TEXT, 1)
 

@@ -32,6 +32,21 @@ def test_the_least_likely_tokens():
         assert nm.scores.min_k_plus_plus(text, means, stds, 0.5) == pytest.approx(expected, abs=1e-14)
 
 
+@pytest.mark.parametrize(
+    "scored",
+    [
+        lambda: nm.scores.loss([1.0, 3.0]),
+        lambda: nm.scores.min_k([[-1.0], [2.0, 1.0]], 0.5),
+        lambda: nm.scores.min_k_plus_plus([-1.0, -2.0], [1.0, 1.0], [1.0, 1.0], 0.5),
+        lambda: nm.scores.reference_difference([-1.0, -2.0], [1.0, 2.0]),
+        lambda: nm.scores.recall([-1.0], [0.5]),
+    ],
+)
+def test_losses_are_no_log_probabilities(scored):
+    with pytest.raises(ValueError, match=r"logarithms of probabilities, 0 or less.* Of losses pass the negative"):
+        scored()
+
+
 def test_a_token_without_a_probability():
     """Its logarithm is floored at -100; NaN, which sorts last, would be left out of Min-K unseen."""
     assert nm.scores.loss([-np.inf, -2.0]) == nm.scores.loss([-200.0, -2.0]) == -51.0

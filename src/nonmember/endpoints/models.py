@@ -30,7 +30,7 @@ from nonmember.corpora.sources.rows import Row
 from nonmember.corpora.specs import digest_file
 from nonmember.endpoints import questions
 from nonmember.endpoints.client import EndpointClient, Session
-from nonmember.endpoints.reading import without_thoughts
+from nonmember.endpoints.reading import plain_token, without_thoughts
 from nonmember.endpoints.service import Service
 from nonmember.models.base import ModelSpec, last_part
 from nonmember.records import Corpus, Question, TokenTable
@@ -205,7 +205,7 @@ class Columns:
 
     @classmethod
     def of_names(cls, names: Mapping[str, str]) -> Columns:
-        named = {name: match[1] for name in names if (match := re.fullmatch(r"p\((.+)\)", name))}
+        named = {name: plain_token(match[1]) for name in names if (match := re.fullmatch(r"p\((.+)\)", name))}
         if unknown := [name for name in names if name not in PLAIN and name not in named]:
             raise ValueError(
                 f"columns of a recorded model must be among {', '.join(PLAIN)} and p(TOKEN); got {unknown[0]!r}."

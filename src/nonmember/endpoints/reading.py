@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -131,7 +132,7 @@ def alternatives(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...]:
         tops = [top or {} for top in logprobs.get("top_logprobs") or ()]
     rows = [{token: chance} | top for (token, chance), top in zip(_written(logprobs), tops, strict=True)]
     return tuple(
-        tuple(sorted(((name, _floored(value)) for name, value in row.items()), key=lambda pair: -pair[1]))
+        tuple(sorted(((plain_token(name), _floored(value)) for name, value in row.items()), key=lambda pair: -pair[1]))
         for row in rows
     )
 
@@ -173,12 +174,28 @@ def read_prompt_scores(response: Mapping[str, Any], text: str, num_new_tokens: i
     num_new = usage(response)[1] if response.get("usage") else num_new_tokens  # nobody shows an end of text
     if num_new > max(1, num_new_tokens):  # llama-cpp-python takes 0 for as many as it can
         raise Unusable(f"{num_new:,} tokens were written and {num_new_tokens} wanted")
+    tokens = (choice["logprobs"].get("tokens") or [])[: len(values) - num_new]
+    if tokens and not _are_of(tokens, text):  # else each score may stand beside another token
+        raise Unusable("the tokens that it lists are not those of the text, from its first to its last")
     scores = values[1 : len(values) - num_new]
     if not all(isinstance(value, int | float) and value <= 1e-6 for value in scores):  # null, NaN, or above 0
         raise Unusable("not every token of the text has a log-probability")
     if len(scores) > 1 and len(set(scores)) == 1:  # as of a server that fills the field
         raise Unusable("every token of the text has the same log-probability")
     return [_floored(float(value)) for value in scores]
+
+
+def _are_of(tokens: Sequence[str], text: str) -> bool:
+    """Whether tokens make up a text, blanks, case and what stands around it aside; True where some cannot be read."""
+    joined, wanted = (
+        "".join(unicodedata.normalize("NFKC", plain_token(item)).casefold().split()) for item in ("".join(tokens), text)
+    )
+    return wanted in joined or any(mark in joined for mark in ("\N{REPLACEMENT CHARACTER}", "bytes:", "unk"))
+
+
+def plain_token(token: str) -> str:
+    """With blanks and line breaks where some servers and tables have the marks of byte-level BPE and SentencePiece."""
+    return token.replace("Ġ", " ").replace("▁", " ").replace("Ċ", "\n")
 
 
 def listed_tokens(response: Mapping[str, Any]) -> list[tuple[str, float]]:

@@ -31,6 +31,8 @@ from nonmember.scores.relative import Lowercase, Perturbed, Quantity, Recall, Re
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 Tokens = npt.ArrayLike | Sequence[npt.ArrayLike]
+MOST_ABOVE_ZERO = 1e-6  # of a logarithm, by rounding
+NO_LOGARITHMS = ("std", "token_id", "token_ids")
 
 
 def loss(log_probs: Tokens) -> float | FloatArray:
@@ -362,5 +364,10 @@ def _arrays(tokens: Any, is_one: bool, name: str) -> list[FloatArray]:
         raise ValueError(
             f"Expected a number for every token in {name}; got NaN. Where a token has no probability, 0 times minus "
             "infinity is one: clamp log-probabilities at -100 first."
+        )
+    if name not in NO_LOGARITHMS and any(text.max(initial=0.0) > MOST_ABOVE_ZERO for text in texts):
+        raise ValueError(
+            f"Expected {name} to hold logarithms of probabilities, 0 or less; got numbers above 0. Of losses pass the "
+            "negative: they would turn every ranking round."
         )
     return texts
