@@ -36,7 +36,6 @@ LAYERS = (
     "models",
     "training",
     "observations",
-    "metrics",
     "endpoints",
     "methods",
     "results",

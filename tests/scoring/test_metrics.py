@@ -11,7 +11,7 @@ import torch
 from torchmetrics import MetricCollection
 
 from nonmember import scores
-from nonmember.metrics import MinK, MinKPlusPlus, Perplexity
+from nonmember.scoring.metrics import MinK, MinKPlusPlus, Perplexity
 
 BATCHES, ROWS, VOCAB = 6, 4, 11
 

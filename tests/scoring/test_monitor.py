@@ -13,7 +13,7 @@ from lightning.pytorch.demos.boring_classes import BoringModel
 from lightning.pytorch.loggers import CSVLogger
 
 import tiny
-from nonmember.metrics import MembershipMonitor
+from nonmember.scoring.monitor import MembershipMonitor
 from nonmember.scores import Loss, MinK, ReferenceDifference
 from nonmember.scores.functions import min_k_plus_plus
 

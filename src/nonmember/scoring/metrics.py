@@ -1,4 +1,14 @@
-"""Membership scores of documents, from a model's logits.
+"""Scores as `torchmetrics`, from a model's logits, for training loops of one's own.
+
+    from nonmember.scoring.metrics import MinKPlusPlus
+
+    metric = MinKPlusPlus(k=0.2)
+    metric.update(model(ids).logits, ids, attention_mask)      each batch
+    metric.compute()                                           mean over the documents, of all processes
+
+Values are those of `nonmember.scores`, whose functions are called. States are joined over
+processes by torchmetrics: documents come in the order of the processes, and those that a sampler repeats to fill its
+last batch count as often as they are read.
 
 Shapes: B documents, T tokens, V vocabulary, N scored tokens.
 """
