@@ -131,9 +131,10 @@ def test_labels_of_a_table_hold_what_differs_in_it_alone():
 
 def test_a_failure_is_named_as_results_are():
     """By what was given for it in its sweep, else by its subject; the folder's hash where nothing else tells."""
-    swept = [made_up.result(corpus="docs", cell=f"prism-docs-{seed}", seed=seed) for seed in (1, 2)]
+    swept = [made_up.result(corpus="docs", cell=f"prism-docs-{seed}", swept={"seed": str(seed)}) for seed in (1, 2)]
     failed = {"error": "No room.", "kind": "OSError"}
-    third = Failure("prism-docs-3c4d", subject="docs under target", given=("seed=3", "method.rate=0.1234567"), **failed)
+    given = {"seed": "3", "method.rate": "0.1234567"}
+    third = Failure("prism-docs-3c4d", subject="docs under target", swept=given, **failed)
     assert names(said(*swept, third)) == ["seed=1", "seed=2", "seed=3 rate=0.1235"]
     alone = Failure("prism-other-1a2b", subject="other under target", **failed)
     assert names(said(*swept, alone)) == ["seed=1", "seed=2", "other under target"]

@@ -27,7 +27,7 @@ from wandb_helpers import lay_down, result
 def test_what_workers_left_is_told_by_the_process_that_was_started(tmp_path, monkeypatch):
     home = Outcomes()
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    failure = Failure("failed", "No luck.", "ValueError", "a under b", ("seed=2",))
+    failure = Failure("failed", "No luck.", "ValueError", "a under b", {"seed": "2"})
     for name in ("before", "done"):
         lay_down(tmp_path / name, result(cell=name))
     for name in ("before", "done", "failed", "killed"):
@@ -84,7 +84,7 @@ def test_a_failure_knows_what_was_given_for_its_cell_alone(tmp_path, monkeypatch
     (tmp_path / "prism-1a2b/.hydra/overrides.yaml").write_text(json.dumps(words))
     config = OmegaConf.create({"data": {"label": "docs"}, "target": {"path": "tiny", "label": "${missing}"}})
     failure = audit.record_failure(tmp_path / "prism-1a2b", ValueError("no luck"), config)
-    assert failure == Failure("prism-1a2b", "no luck", "ValueError", "docs under tiny", ("seed=2",))
+    assert failure == Failure("prism-1a2b", "no luck", "ValueError", "docs under tiny", {"seed": "2"})
     assert Failure.load(tmp_path / "prism-1a2b/error.json") == failure
 
 
@@ -109,7 +109,9 @@ def test_two_cells_side_by_side(launcher, tmp_path):
     (path,) = folder.glob("*/result.json")
     result = AuditResult.load(path)
     assert (result.question.sweep, result.statistics.num_documents) == ("beside", 32)
-    assert len(list(folder.glob("*/error.json"))) == 1
+    assert result.question.swept == {"data.path": str(sound)}
+    (error,) = folder.glob("*/error.json")
+    assert Failure.load(error).swept == {"data.path": str(broken)}
     # The closing table is shown by the process that was started, though it ran neither cell.
     assert "models trained: 1, models found: 0" in done.stdout
     assert "failed" in done.stdout

@@ -13,9 +13,9 @@ from lightning.pytorch.demos.boring_classes import BoringModel
 from lightning.pytorch.loggers import CSVLogger
 
 import tiny
-from nonmember.scoring.monitor import MembershipMonitor
 from nonmember.scores import Loss, MinK, ReferenceDifference
 from nonmember.scores.functions import min_k_plus_plus
+from nonmember.scoring.monitor import MembershipMonitor
 
 READ = tiny.sequences_of_ids(12, seed=1)
 CANARIES = tiny.sequences_of_ids(5, seed=2)

@@ -87,6 +87,7 @@ def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -
         sweep=audit.sweep,
         cell=cell,
         data=audit.data,
+        swept=audit.swept,
     )
 
 

@@ -36,9 +36,10 @@ class Audit:
     max_layout_auc: float | None = None
     # Texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
     scored_text: bool = False
-    # world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them
+    # world, sweep, swept, data: where it stands among other audits, as the result records it; nothing depends on them
     world: str = "own"
     sweep: str = ""
+    swept: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     obstacle: str = ""  # what was found to stand in the way of a distilled reference
     page_text: bool = False  # whether the page beside the result shows the first words of the documents

@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from nonmember.config.compose import composed_again, shared
 from nonmember.config.explain import explain
-from nonmember.config.roots import FOLDER_VARIABLE, given_for_cell, labels_of_subject, run_with_hydra
+from nonmember.config.roots import FOLDER_VARIABLE, labels_of_subject, run_with_hydra, swept_in
 from nonmember.runtime.interruption import check
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.terminal import visible
@@ -160,7 +160,7 @@ def record_failure(folder: Path, error: Exception, config: DictConfig | None = N
     from nonmember.runtime.files import write_text_atomically
 
     subject = " under ".join(labels_of_subject(config)) if config is not None else ""
-    failure = Failure(folder.name, explain(error), type(error).__name__, subject, given_for_cell(folder))
+    failure = Failure(folder.name, explain(error), type(error).__name__, subject, swept_in(folder))
     try:
         write_text_atomically(folder / ERROR, json.dumps(asdict(failure), indent=1) + "\n")
     except OSError as second:

@@ -23,7 +23,7 @@ from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, fam
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
 from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
-from nonmember.runtime.naming import settings_of_folder, short_setting
+from nonmember.runtime.naming import short_setting
 from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 LISTED = 4  # names of sets in a cell
@@ -319,71 +319,53 @@ def _decimals(value: float | None, form: str = ".3f") -> str:
 
 
 def names_of(cells: Sequence[Cell]) -> list[str]:
-    """What each audit is about; where that does not tell them apart, what was given for it, in short; where that does
-    not either, its folder too. Of a part of method=auto that it is one."""
-    methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]  # a table each
+    """What each audit is about, or what tells it from the others of its table, or that and the name of its folder: the
+    first that none of them shares. Of a part of method=auto that it is one."""
+    methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]
     tables = methods if len(set(methods) - {""}) > 1 else [""] * len(cells)
-    differing = [_as_part(cell, short) for cell, short in zip(cells, _differing(tables, cells), strict=True)]
-    names = [
-        _as_part(cell, _subject(cell)) or short or _folder(cell) for cell, short in zip(cells, differing, strict=True)
-    ]
-    num_named, num_alike = (Counter(zip(methods, labels, strict=True)) for labels in (names, differing))
+    levels: list[list[str]] = [[], [], []]
+    for cell, short in zip(cells, _differing(tables, cells), strict=True):
+        if isinstance(cell, Failure):  # of a sweep its subject may be that of others
+            folder, subject, end = cell.cell, "" if cell.swept else cell.subject, ""
+        else:
+            folder, subject = cell.question.cell, cell.question.subject
+            end = f" ({cell.question.method}, a part of auto)" if f"/{PARTS}/" in folder else ""
+        about = [subject or short or folder, short or folder, f"{short} {folder}".strip()]
+        for level, name in zip(levels, about, strict=True):
+            level.append(f"{name}{end}")
+    counts = [Counter(zip(tables, level, strict=True)) for level in levels]
     return [
-        name
-        if num_named[method, name] == 1
-        else short
-        if short and num_alike[method, short] == 1
-        else f"{short} {_folder(cell)}".strip()
-        for name, short, method, cell in zip(names, differing, methods, cells, strict=True)
+        next((name for name, count in zip(names, counts, strict=True) if count[table, name] == 1), names[-1])
+        for table, *names in zip(tables, *levels, strict=True)
     ]
-
-
-def _folder(cell: Cell) -> str:
-    return cell.cell if isinstance(cell, Failure) else cell.question.cell
-
-
-def _as_part(cell: Cell, name: str) -> str:
-    if name and isinstance(cell, AuditResult) and f"/{PARTS}/" in cell.question.cell:
-        return f"{name} ({cell.question.method}, a part of auto)"
-    return name
 
 
 def _differing(tables: Sequence[str], cells: Sequence[Cell]) -> list[str]:
-    """Of each cell what is given for it and not for all of its table; a failure of a sweep knows that."""
-    known = [[short_setting(part) for part in cell.given] if isinstance(cell, Failure) else [] for cell in cells]
-    given = [[] if parts else _given(cell) for parts, cell in zip(known, cells, strict=True)]
-    by_table: dict[str, list[set[str]]] = {table: [] for table in tables}
-    for table, parts in zip(tables, given, strict=True):
-        by_table[table] += [set(parts)] if parts else []
-    equal = {table: set.intersection(*sets) if len(sets) > 1 else set() for table, sets in by_table.items()}
+    """Of each cell what its sweep varied, else its settings, without what is equal in its table."""
+    given, alike = [_given(cell) for cell in cells], dict[tuple[str, bool], list[set[str]]]()
+    groups = [(table, is_swept) for table, (is_swept, _) in zip(tables, given, strict=True)]
+    for group, (_, words) in zip(groups, given, strict=True):
+        alike.setdefault(group, []).extend([set(words)] if words else [])
+    equal = {group: set.intersection(*sets) if len(sets) > 1 else set() for group, sets in alike.items()}
     return [
-        " ".join(own or [part for part in parts if part not in equal[table]])
-        for table, own, parts in zip(tables, known, given, strict=True)
+        " ".join(word for word in words if word not in equal[group])
+        for group, (_, words) in zip(groups, given, strict=True)
     ]
 
 
-def _subject(cell: Cell) -> str:
-    if isinstance(cell, Failure):
-        return "" if cell.given else cell.subject  # which may be that of others of its sweep
-    return cell.question.subject
+def _given(cell: Cell) -> tuple[bool, list[str]]:
+    """Whether a sweep varied something in it, and that; else its settings, which a failure does not tell."""
+    swept = cell.swept if isinstance(cell, Failure) else cell.question.swept
+    settings: Mapping[str, Any] = swept
+    if not swept and isinstance(cell, AuditResult):
+        settings = {"seed": cell.question.seed, "reference": cell.question.reference, **cell.question.settings}
+    words = [short_setting(f"{key}={value}") for key, value in _flat(settings)]
+    return bool(swept), words
 
 
-def _given(cell: Cell) -> list[str]:
-    """["domain=scipy", "lambda=0.1"] of the folder data.domain=scipy,method.distillation.lambda_=0.1; of an audit of
-    one's own models and texts, whose folder has a hash, the same from its settings; of a failure there nothing."""
-    folder = _folder(cell).partition(f"/{PARTS}/")[0]
-    if "=" in folder:
-        return settings_of_folder(folder)
-    if isinstance(cell, Failure):
-        return []
-    asked = cell.question
-    every = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
-    return [asked.subject, *(short_setting(part) for part in _flat(every))]
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}={value}"
+            yield f"{prefix}{key}", value

@@ -101,7 +101,8 @@ class Parts:
         """Raises ValueError where its question cannot be put."""
         words = [*variant.split(), *_as_overrides(self.method.given.get(name, {}))]
         with self.compose(name, words) as (config, _):
-            return cell_of(config, self.cell.folder / PARTS / name)
+            cell = cell_of(config, self.cell.folder / PARTS / name)
+        return replace(cell, audit=replace(cell.audit, swept=self.cell.audit.swept))
 
     def foreseen(self) -> list[Cell]:
         """What will be run, as far as that is known before anything is."""

@@ -206,24 +206,18 @@ def _keep_number_of_threads() -> None:
         os.environ.setdefault(variable, str(torch.get_num_threads()))
 
 
-def given_for_cell(folder: Path) -> tuple[str, ...]:
-    """What is given for the cell of this run's sweep with this folder, and not for all cells, by any sweeper; () where
-    there is no sweep."""
-    kept, for_all = folder / ".hydra" / "overrides.yaml", _given_for_sweep()
-    if not for_all or not kept.is_file():
-        return ()
-    return tuple(str(word) for word in OmegaConf.load(kept) if word not in for_all)
-
-
-def _given_for_sweep() -> list[str]:
-    """The words of this run's sweep, axes and all; [] where there is no sweep."""
-    folder = os.environ.get(FOLDER_VARIABLE)
-    if not folder or not (kept := Path(folder) / "multirun.yaml").is_file():
-        return []
-    config = OmegaConf.load(kept)
+def swept_in(folder: Path) -> dict[str, str]:
+    """Key -> value of what is given for the cell of this run's sweep with this folder, and not for all cells, by any
+    sweeper; {} where there is no sweep."""
+    sweep, kept = os.environ.get(FOLDER_VARIABLE), folder / ".hydra" / "overrides.yaml"
+    if not sweep or not kept.is_file() or not (of_all := Path(sweep) / "multirun.yaml").is_file():
+        return {}
+    config = OmegaConf.load(of_all)
     params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
-    given = [f"{key}={value}" for key, value in params.items()]
-    return given + list(OmegaConf.select(config, "hydra.overrides.task", default=None) or [])
+    for_all = {f"{key}={value}" for key, value in params.items()}
+    for_all |= set(OmegaConf.select(config, "hydra.overrides.task", default=None) or [])
+    given = (str(word).partition("=") for word in OmegaConf.load(kept) if word not in for_all)
+    return {key: value for key, _, value in given}
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from nonmember.config.build import build, check_places, check_settings, check_to
 from nonmember.config.compose import composed, explained
 from nonmember.config.given import given
 from nonmember.config.revisions import kept_in, pin_branches
-from nonmember.config.roots import plain, require_complete
+from nonmember.config.roots import plain, require_complete, swept_in
 from nonmember.config.words import override
 from nonmember.corpora.transforms.cleaning import with_blank
 from nonmember.models import label_of
@@ -44,6 +45,7 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
     from nonmember.audits.cell import Cell
 
     labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
+    audit = replace(audit, swept=swept_in(folder))
     return Cell(audit, folder, plain(config), labels, logging_of(config), _seal_of(config))
 
 

@@ -65,6 +65,8 @@ class AuditQuestion(Recorded):
     sweep: str
     cell: str
     data: Mapping[str, str | int | float | bool | None]  # the plain values of the data config (domain, half ...)
+    # Key -> value, as on the command line, of what this audit of a sweep was given and not all of them.
+    swept: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
@@ -300,7 +302,7 @@ class Failure(Recorded):
     error: str
     kind: str  # the class of the error
     subject: str = ""  # as `AuditQuestion.subject`, as far as known
-    given: tuple[str, ...] = ()  # for this cell of a sweep and not for all of them, as on the command line
+    swept: Mapping[str, str] = field(default_factory=dict)  # as `AuditQuestion.swept`
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -63,12 +63,6 @@ def folder_name(text: str) -> str:
     return f"{name[: LONGEST_FOLDER_NAME - HASH_LENGTH - 1]}-{short_hash(text)}".lstrip("_") if text else "default"
 
 
-def settings_of_folder(name: str) -> list[str]:
-    """What was given for a cell, in short, by the name of its folder: domain=scipy and lambda=0.1 of
-    data.domain=scipy,method.distillation.lambda_=0.1. Another name stands for itself."""
-    return [short_setting(part) for part in re.split(r",(?=[\w.@+~/]+=)", name)]
-
-
 def short_setting(setting: str) -> str:
     """lambda=0.2532 of method.distillation.lambda_=0.2532155603031139, as samplers draw numbers."""
     short = re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", setting).replace("_=", "=")
