@@ -43,40 +43,22 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
-    terminal = Console()
-    page = _page(terminal)
-    shown: Sequence[Cell] | None = None
 
     def use(some: Sequence[Cell]) -> None:
-        nonlocal shown, page
-        page = _page(terminal)
-        show(
-            some,
-            together=given.together,
-            console=Console(file=page, force_terminal=terminal.is_terminal, width=terminal.width),
-        )
-        shown = some
+        show(some, together=given.together, console=Console(file=io.StringIO()))
 
     cells = usable_outcomes(paths, use)
     problems = [cell.error for cell in cells if isinstance(cell, Failure) and cell.kind == UNUSABLE]
     if len(problems) < len(cells):
-        if shown is not cells:
-            use(cells)
-        page.seek(0)
-        sys.stdout.write(page.read())
+        show(cells, together=given.together)
     if problems:
         raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
-
-
-def _page(terminal: Console) -> io.TextIOWrapper:
-    """In which what a terminal cannot show is written as Python would write it."""
-    return io.TextIOWrapper(io.BytesIO(), encoding=terminal.encoding, errors="backslashreplace")
 
 
 def show(cells: Sequence[Cell], *, together: bool = False, console: Console | None = None) -> None:
     """Print a row per cell, what had to be made, and why cells failed.
 
-    together: what may be said of several sets under one target; of calibrated clearance this is told in any case.
+    together: what may be said of several sets under one target.
     """
     console = console or Console()
     wide = console_of(like=console)
