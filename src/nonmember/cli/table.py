@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
