@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nonmember.config.auto import p_values_of
 from nonmember.methods import Auto, Decop, Dose, Prism
 from nonmember.methods.auto import AutoDetails, ChosenTest, Found
 
@@ -68,12 +69,12 @@ def test_the_question_names_the_audits_it_rests_on():
 
 
 def test_p_values_of_a_result_by_claim():
-    assert Prism.p_values({}, 0.2, {}) == {"non_membership": 0.2}
-    assert Prism.p_values({}, None, {}) == {}
-    assert Decop.p_values({"calibrate": False}, 0.06, {"p_value_greater": 0.97}) == {"membership": 0.97}
+    assert p_values_of(Prism, {}, 0.2, {}) == {"non_membership": 0.2}
+    assert p_values_of(Prism, {}, None, {}) == {}
+    assert p_values_of(Decop, {"calibrate": False}, 0.06, {"p_value_greater": 0.97}) == {"membership": 0.97}
     known = {"p_value_of_exceeded": 0.4, "p_value_of_excluded": 0.2, "controls": [{"dose": 0, "related": 4}]}
-    assert Dose.p_values({}, 0.2, known) == {"non_membership": 0.2, "membership": 0.4}
-    assert Dose.p_values({}, 0.2, known | {"controls": [{"dose": 0, "related": 0}]}) == {"non_membership": 0.2}
+    assert p_values_of(Dose, {}, 0.2, known) == {"non_membership": 0.2, "membership": 0.4}
+    assert p_values_of(Dose, {}, 0.2, known | {"controls": [{"dose": 0, "related": 0}]}) == {"non_membership": 0.2}
 
 
 def test_it_cannot_be_run_as_one_method():

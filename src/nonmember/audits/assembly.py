@@ -12,6 +12,7 @@ from nonmember.audits.measuring import MeasuredGroup, rows_of_answers
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.audits.warnings import warnings_about
 from nonmember.methods import TestOutcome
+from nonmember.methods.protocols import Distils, PlantsControls
 from nonmember.models import ModelSpec, label_of
 from nonmember.models.exposure import Exposures, root_of
 from nonmember.records.groups import SUSPECT
@@ -93,8 +94,10 @@ def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -
 
 def _models(audit: Audit, exposures: Exposures) -> dict[str, AuditedModel]:
     """What a control has read is what the method made it read; of others, what their recipes tell."""
-    controls, distilled = audit.method.control_exposures(), audit.method.distilled_roles()
-    related = audit.method.related(audit.roles)
+    method = audit.method
+    controls = method.control_exposures() if isinstance(method, PlantsControls) else {}
+    related = method.related(audit.roles) if isinstance(method, PlantsControls) else None
+    distilled = method.distilled_roles() if isinstance(method, Distils) else {}
     beside = None if related is None else Exposures(exposures.builder, related)
     return {
         role: AuditedModel(

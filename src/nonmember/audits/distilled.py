@@ -15,6 +15,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import TestOutcome
+from nonmember.methods.protocols import ComparesTokens, MayBeGated
 from nonmember.models import ModelSpec
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
@@ -43,7 +44,9 @@ class PreparedAudit:
     def _is_unmeasured(self, health: Mapping[str, float]) -> bool:
         """Whether neither gates nor the training looked at the distilled reference."""
         distilled = self.audit.models.get("distilled")
-        return self.audit.method.rests_on_health and isinstance(distilled, Trained) and "kl_after" not in health
+        method = self.audit.method
+        ungated = isinstance(method, MayBeGated) and not method.is_gated
+        return ungated and isinstance(distilled, Trained) and "kl_after" not in health
 
 
 def prepare(audit: Audit, builder: Builder) -> PreparedAudit:
@@ -57,7 +60,9 @@ def prepare(audit: Audit, builder: Builder) -> PreparedAudit:
 
 def obstacle_of(audit: Audit, builder: Builder) -> str:
     """What makes the audit invalid before anything is made; empty: nothing."""
-    weights = audit.method.needs_another_model and _same_weights(audit.reference, audit.target, builder)
+    if not isinstance(audit.method, MayBeGated) or not audit.method.is_gated:
+        return ""
+    weights = _same_weights(audit.reference, audit.target, builder)
     if not weights:
         return ""
     return (
@@ -89,7 +94,7 @@ def _require_same_tokens(audit: Audit, builder: Builder) -> None:
                 seen.append((base, teacher, corpus))
                 _require_alike(base, teacher, corpus, max_tokens, builder, "distillation needs")
     method = audit.method
-    for model, other in method.alike_tokenized(audit.roles):
+    for model, other in method.alike_tokenized(audit.roles) if isinstance(method, ComparesTokens) else ():
         by = f" by {method.score_name}" if method.score_name else ""
         hint = " Or take a score of each model's own tokens, score@method.score=loss." if by else ""
         try:

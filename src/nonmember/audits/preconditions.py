@@ -11,6 +11,7 @@ from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
+from nonmember.methods.protocols import PlantsControls
 from nonmember.models.exposure import Exposures
 from nonmember.models.reading import Read
 from nonmember.observations import Scored
@@ -135,6 +136,8 @@ def require_planted(audit: Audit, builder: Builder) -> None:
     have read, or does not name those that it is: controls that read nothing of the set must not find it in their
     general text. A few are let pass, since short documents and their like stand in much text."""
     exposures = Exposures(builder, audit.suspect)
+    if not isinstance(audit.method, PlantsControls):
+        return
     for role, exposure in audit.method.control_exposures().items():
         read = exposures.occurrences(audit.models[role])
         few = FEW_DOCUMENTS * len(read)
@@ -154,14 +157,14 @@ def require_planted(audit: Audit, builder: Builder) -> None:
 
 def compare_weights(outcome: TestOutcome, audit: Audit, builder: Builder) -> TestOutcome:
     """What the method makes of how far the target's weights have moved, where it looks at them."""
-    compared = audit.method.moved_from(audit.roles)
-    if compared is None:
+    method = audit.method
+    if not isinstance(method, PlantsControls) or (compared := method.moved_from(audit.roles)) is None:
         return outcome
     base, others = compared
     at_hand = weights_at_hand(audit.target)
     target = builder.get(WeightChange(audit.target, base)) if at_hand else None
     changes = {role: builder.get(WeightChange(model, base)) for role, model in others.items()} if at_hand else {}
-    return audit.method.judged_by_weights(outcome, target, changes)
+    return method.judged_by_weights(outcome, target, changes)
 
 
 def cut_warnings(groups: Mapping[str, DocumentGroup], builder: Builder) -> list[str]:

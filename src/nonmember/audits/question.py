@@ -10,6 +10,7 @@ from nonmember.checks import require_choice, require_kind, require_seed, require
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.specs import require_spec
 from nonmember.methods import DocumentGroup, Method, Roles
+from nonmember.methods.protocols import RunsOthers
 from nonmember.models import ModelSpec
 from nonmember.observations import Measurement, Scored
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
@@ -78,7 +79,8 @@ class Audit:
     @cached_property
     def models(self) -> dict[str, ModelSpec]:
         """By role."""
-        return {**self.method.asked_of(self.roles), **{item.role: item.model for item in self.measurements}}
+        asked = self.method.asked_of(self.roles) if isinstance(self.method, RunsOthers) else {}
+        return {**asked, **{item.role: item.model for item in self.measurements}}
 
     @property
     def labels(self) -> dict[str, str]:

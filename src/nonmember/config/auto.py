@@ -23,7 +23,8 @@ from nonmember.config.runs import cell_of
 from nonmember.config.words import override
 from nonmember.methods import Auto, method_named
 from nonmember.methods.auto import VERDICTS, AutoDetails, ChosenTest, Found
-from nonmember.methods.base import Claim
+from nonmember.methods.base import Claim, Method
+from nonmember.methods.protocols import TestsBothClaims
 from nonmember.records.requirements import Access
 from nonmember.reports.core.formats import listed
 from nonmember.results.result import PARTS, RESULT, AuditResult
@@ -168,7 +169,7 @@ class Parts:
 
 def _as_test(claim: Claim, result: AuditResult) -> ChosenTest:
     asked, statistics = result.question, result.statistics
-    p_values = method_named(asked.method).p_values(asked.settings, statistics.p_value, statistics.details)
+    p_values = p_values_of(method_named(asked.method), asked.settings, statistics.p_value, statistics.details)
     return {
         "method": asked.method,
         "p_value": p_values.get(claim),
@@ -176,3 +177,14 @@ def _as_test(claim: Claim, result: AuditResult) -> ChosenTest:
         "result": f"{PARTS}/{asked.method}/{RESULT}",
         "audit": result.provenance.keys["audit"],
     }
+
+
+def p_values_of(
+    method: type[Method], settings: Mapping[str, Any], p_value: float | None, details: Mapping[str, Any]
+) -> Mapping[Claim, float]:
+    """The p-values of a result by what they speak for, one-sided; empty where there is no test."""
+    if isinstance(method, TestsBothClaims):
+        return method.p_values(p_value, details)
+    claim, _ = method.hypothesis(settings)
+    p_value = details.get("p_value_greater", p_value)  # where that of the result is two-sided
+    return {} if claim is None or p_value is None else {claim: p_value}

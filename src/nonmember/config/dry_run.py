@@ -35,6 +35,7 @@ from nonmember.config.hydra_compat import command_of
 from nonmember.config.runs import cell_of, planner_of
 from nonmember.endpoints.asked import Asked
 from nonmember.methods import Auto
+from nonmember.methods.protocols import PlantsControls
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.results.result import RESULT
 from nonmember.runtime.interruption import check
@@ -181,7 +182,7 @@ def needed(audit: Audit) -> Iterator[Spec[Any]]:
     for item in measured:
         yield item.model
         yield from item.needs()
-    compared = method.moved_from(audit.roles)
+    compared = method.moved_from(audit.roles) if isinstance(method, PlantsControls) else None
     if compared is not None and weights_at_hand(audit.target):
         base, others = compared
         yield from (WeightChange(model, base) for model in (audit.target, *others.values()))

@@ -22,7 +22,6 @@ from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
-from nonmember.records.exposure import Exposure
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
@@ -286,16 +285,6 @@ class Method(Checked, ABC):
         """Claim and null hypothesis with these settings, as they stand in results."""
         return cls.claim, cls.null_hypothesis
 
-    @classmethod
-    def p_values(
-        cls, settings: Mapping[str, Any], p_value: float | None, details: Mapping[str, Any]
-    ) -> Mapping[Claim, float]:
-        """The p-values of a result by what they speak for, one-sided; empty where there is no test."""
-        claim, _ = cls.hypothesis(settings)
-        if (greater := details.get("p_value_greater")) is not None:  # where that of the result is two-sided
-            p_value = greater
-        return {} if claim is None or p_value is None else {claim: p_value}
-
     @abstractmethod
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         """What to measure, by group of documents; the first is the suspect set.
@@ -303,52 +292,6 @@ class Method(Checked, ABC):
         Recipes built from the roles are trained by whoever asks. The order of the measurements is that in which
         models are made and the columns of scores.parquet.
         """
-
-    def asked_of(self, roles: Roles) -> Mapping[str, ModelSpec]:
-        """Models that the question is about though the method measures nothing of them, by role."""
-        return {}
-
-    def control_exposures(self) -> Mapping[str, Exposure]:
-        """What the controls read of the suspect set, by the role of each: models made to read it so and no more."""
-        return {}
-
-    def distilled_roles(self) -> Mapping[str, Sequence[str]]:
-        """Roles of the references distilled from a model on the documents on which they are scored, by its role."""
-        return {}
-
-    def alike_tokenized(self, roles: Roles) -> Sequence[tuple[ModelSpec, ModelSpec]]:
-        """Pairs of models that must cut texts into the same tokens for the method to compare them."""
-        return ()
-
-    @property
-    def needs_another_model(self) -> bool:
-        """Whether a reference with the target's own weights makes the result invalid before anything is made."""
-        return False
-
-    @property
-    def rests_on_health(self) -> bool:
-        """Whether nothing but the health that training measures shows that its distilled references are sound."""
-        return False
-
-    def moved_from(self, roles: Roles) -> tuple[ModelSpec, Mapping[str, ModelSpec]] | None:
-        """A model from whose weights those of the target should have moved as far as those of others have.
-
-        Returns:
-            That model, and these by role; None where weights are not looked at.
-        """
-        return None
-
-    def judged_by_weights(self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]) -> TestOutcome:
-        """The outcome, once it is known how far the weights have moved, as shares of those of that model.
-
-        Args:
-            target: None where its weights are not at hand.
-        """
-        return outcome
-
-    def related(self, roles: Roles) -> CorpusSpec | None:
-        """Text related to the suspect set; how often each model has read it is told in the result."""
-        return None
 
     def least(self, group: str) -> int:
         """How many documents a group must have."""

@@ -306,9 +306,7 @@ class Dose(Method):
         return self.gates.of_base(profiles.pop(TARGET), list(profiles.values()))
 
     @classmethod
-    def p_values(
-        cls, settings: Mapping[str, Any], p_value: float | None, details: Mapping[str, Any]
-    ) -> Mapping[Claim, float]:
+    def p_values(cls, p_value: float | None, details: Mapping[str, Any]) -> Mapping[Claim, float]:
         """Of membership too, where controls read related text and not the set."""
         if p_value is None:
             return {}

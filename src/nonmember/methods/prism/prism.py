@@ -137,12 +137,8 @@ class Prism(SampledMethod):
         return {name: value for name, value in settings.items() if name != "gates" or value is not None}
 
     @property
-    def needs_another_model(self) -> bool:
+    def is_gated(self) -> bool:
         return self.gates is not None
-
-    @property
-    def rests_on_health(self) -> bool:
-        return self.gates is None
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
