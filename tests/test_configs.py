@@ -70,8 +70,8 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "pile": "pile years_pile",
             "releases": "fsd_releases releases_rivals releases_later_reference",
             "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small dose_attacks_again "
-            "dose_reported dose_aligned dose_attacks dose_shares dose_attacks_more dose_read_reference dose_after_chat "
-            "dose_large dose_dilution dose_paraphrases dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
+            "dose_reported dose_aligned dose_attacks "
+            "dose_large dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
             "hubble": "hubble hubble_asked hubble_planted",
             "pythia_steps": "pythia_steps pythia_steps_planted",
             "pythia": "kds_scripts mc_pdd_wikimia mc_pdd_years mc_pdd_news mc_pdd_arxiv decop_papers decop_books "
