@@ -1,6 +1,7 @@
 """Each place that lists methods or scores knows all of them, or the absence there is declared here."""
 
 import inspect
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import get_args
@@ -16,7 +17,9 @@ from nonmember.config.build import build_audit
 from nonmember.config.compose import composed
 from nonmember.config.given import IncompleteQuestion, given
 from nonmember.endpoints.asked import Asked
+from nonmember.methods import CanaryTest, DifferenceInDifferences
 from nonmember.methods.base import Method, known_methods
+from nonmember.methods.dose.panel import Feature
 from nonmember.records import Question
 from nonmember.records.requirements import ACCESS, INPUTS, Access, Input
 from nonmember.reports.planted import contestants as arena
@@ -77,6 +80,12 @@ BESIDE_THE_ARENA = [
     scores.Perturbed("random_deletion", "ppl_ratio"),
     scores.ReferenceDifference(),
 ]
+EXAMPLES = {type(item).__name__: item for item in [*(of.score for of in arena.SCORES.values()), *BESIDE_THE_ARENA]}
+TESTS_OF_TWO_SETS = {
+    "difference_in_differences": lambda score: DifferenceInDifferences(score, 999, alpha=0.05, max_tokens=64),
+    "canary": lambda score: CanaryTest(score, None, alpha=0.05, max_tokens=64),
+    "dose": lambda score: Feature(score, "level"),
+}
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
     "reference": ("reference",),
     "out_models": ("out_models.paths",),
@@ -124,6 +133,17 @@ def test_every_score_is_known_everywhere():
         "the verifier's NAME_OF_KNOWN": known ^ VERIFIED.keys(),
     }
     assert {place: wrong for place, wrong in lacks.items() if wrong} == {}
+
+
+@pytest.mark.parametrize("test", TESTS_OF_TWO_SETS)
+@pytest.mark.parametrize("kind", SCORES)
+def test_no_test_of_two_sets_takes_a_score_that_is_pooled_within_each(kind, test):
+    """LiRA's deviation is that of all texts scored together, and ReCaLL's prefix as long as the longest one allows."""
+    score = EXAMPLES[kind]
+    assert score.depends_on_others == (kind in {"Lira", "Recall"})
+    refused = pytest.raises(ValueError, match="depends on the others") if score.depends_on_others else nullcontext()
+    with refused:
+        TESTS_OF_TWO_SETS[test](score)
 
 
 def test_every_input_and_access_is_known_everywhere():

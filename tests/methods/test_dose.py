@@ -22,7 +22,8 @@ from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel, Scores
 from nonmember.records.exposure import NOT_READ, Exposure
 from nonmember.scores import Loss, MinK, MinKPlusPlus
-from nonmember.stats.dose_curve import DoseReading, PartialUse
+from nonmember.stats.dose_curve import DoseReading
+from nonmember.stats.partial_use import PartialUse
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 from nonmember.training.recipes import GradientAscent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonmember.stats.dose_curve import PartialUse, partial_use
+from nonmember.stats.partial_use import PartialUse, partial_use
 
 N = 100
 NAMES = [f"document {number}" for number in range(N)]

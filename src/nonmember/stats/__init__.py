@@ -35,12 +35,12 @@ from nonmember.stats.classification import (
 )
 from nonmember.stats.contamination import Consistency, LevelCorrelation, consistency, level_correlation
 from nonmember.stats.correlation import rank_correlation
-from nonmember.stats.dose_curve import PartialUse, partial_use
 from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.letter_choice import BlindGuess, Choices, blind_guesses, calibration_offsets
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
 from nonmember.stats.paired import PairedT, order_test, paired_t_greater, paired_t_less
+from nonmember.stats.partial_use import PartialUse, partial_use
 from nonmember.stats.proportions import (
     Hits,
     Interval,

@@ -2,12 +2,10 @@
 
 What a classifier reads off the text alone (subject, format, date) no membership score may claim for itself.
 
+If layout alone (`layout_auc`) tells the groups apart, one of them went through other preprocessing. A model that read
+the one has learnt the layout, and every score moves with it.
+
 Shapes: N documents, B resamples.
-
-Can two groups of texts be told apart by how they are laid out, whatever they say?
-
-If they can, one of them went through other preprocessing. A model that read the one has learnt the layout, and every
-score moves with it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """How well a score separates members from non-members.
 
 Scores point the member way (higher = more member-like); labels are true for members. A document is called a
-member where its score is at least the threshold; thresholds are the scores and one above all of them.
-
-How well a score ranks members above non-members, with intervals over clusters of documents.
-
-Scores point the member way; labels are true for members. The measures themselves are in `classification`; here they
-are resampled, and a threshold is chosen on one part of the documents and judged on the other.
+member where its score is at least the threshold; thresholds are the scores and one above all of them. `ranking` gives
+intervals over clusters of documents, and a threshold chosen on one part of them and judged on the other.
 
 Shapes: N documents, B resamples, G groups of tied documents.
 """

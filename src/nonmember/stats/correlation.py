@@ -1,6 +1,4 @@
-"""Rank correlation of two scores over the same documents.
-
-Rank correlations of many resamples at once, without sorting any of them.
+"""Rank correlation of two scores over the same documents, and of many resamples at once, without sorting any of them.
 
 A resample with replacement is a vector of counts: how often each document was drawn. The order of the
 documents and their ties never change, so they are found once; within a resample the rank of a document

@@ -1,11 +1,9 @@
 """Answers to questions with four options: how often the right one is chosen, how much that hangs on where it stands,
 and DE-COP's calibration of the letters' probabilities.
 
-The blind multiple-choice control: can the original be distinguished from its paraphrases without asking any model?
-
 Paraphrases are written by another author, a model. Where their length, their vocabulary or their likeness to each other
-gives the original away, a model that never read it can choose it too. If that is easier in one group of documents than
-in the other, it looks like membership.
+gives the original away, a model that never read it can choose it too; `blind_guesses` asks no model. If that is easier
+in one group of documents than in the other, it looks like membership.
 
 Shapes: Q questions, L = 4 letters (A, B, C, D), N passages, U units (books, papers).
 """

@@ -1,6 +1,5 @@
-"""One-sided paired t-tests.
-
-The sharded rank comparison test: is a file more likely in its own order than in random ones? (Oren et al., 2024)
+"""One-sided paired t-tests, and the sharded rank comparison test: is a file more likely in its own order than in random
+ones? (Oren et al., 2024)
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""How often something happened: exact bounds of a share, and whether it happened more often in one group.
-
-How often something is found in two corpora: the difference of two rates, by bootstrap and in large samples.
+"""How often something happened: exact bounds of a share, whether it happened more often in one group, and by how much
+(`difference_of_rates`, by bootstrap and in large samples).
 
 Shapes: N units (documents, or clusters of them), B resamples, K kinds of units: those with as many questions and as
 many hits are the same to a resample, so it is enough to count the kinds. The counts of a draw of n units with

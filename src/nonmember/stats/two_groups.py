@@ -8,9 +8,7 @@ the thresholded values, hence best balanced accuracy. Here it is called by that 
 The p-values that it prints are near those of one Welch test that counts each document once, as the test here does; its
 programs contain no test.
 
-By how much do the means of two groups of documents differ? Welch's test with variances by clusters.
-
-Shapes: N documents of a group.
+`mean_difference` has variances by clusters.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Access, Requirements
-from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, PartialUse, dose_curve, partial_use
+from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
+from nonmember.stats.partial_use import PartialUse, partial_use
 
 TARGET, REFERENCE = "target", "reference"
 UNSEEN_WEIGHTS = (
