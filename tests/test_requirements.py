@@ -26,6 +26,7 @@ from nonmember.reports.planted import contestants as arena
 from nonmember.scores import Score
 from nonmember.scoring.question import COSTS, FORMER_NAMES, ONE_PASS
 from nonmember_verify.known import METHOD_SETTINGS
+from nonmember_verify.methods.canary import OF_TEXTS_TOGETHER
 from nonmember_verify.scores import NAME_OF_KNOWN
 from nonmember_verify.scores import SCORES as VERIFIED
 
@@ -140,7 +141,7 @@ def test_every_score_is_known_everywhere():
 def test_no_test_of_two_sets_takes_a_score_that_is_pooled_within_each(kind, test):
     """LiRA's deviation is that of all texts scored together, and ReCaLL's prefix as long as the longest one allows."""
     score = EXAMPLES[kind]
-    assert score.depends_on_others == (kind in {"Lira", "Recall"})
+    assert score.depends_on_others == (kind in OF_TEXTS_TOGETHER)
     refused = pytest.raises(ValueError, match="depends on the others") if score.depends_on_others else nullcontext()
     with refused:
         TESTS_OF_TWO_SETS[test](score)

@@ -53,16 +53,7 @@ def test_without_a_reference_corpus_it_says_what_to_give():
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        ({"reference": "both"}, "reference must be one of non_member, member"),
-        ({"idf_corpus": "all"}, "idf_corpus must be one of own, pooled"),
-        ({"strategy": "random"}, "use control=false"),
-        ({"strategy": "least"}, "strategy must be one of max, random"),
-        ({"num_words": 0}, "num_words must be"),
-        ({"max_invalid": 1}, "max_invalid must be a number in"),
-        ({"stop_words": "german"}, "stop_words must be english"),
-        ({"alpha": 0}, "alpha must be a number in"),
-    ],
+    [({"strategy": "random"}, "use control=false"), ({"stop_words": "german"}, "stop_words must be english")],
 )
 def test_settings_that_make_no_sense_are_refused_at_once(changes, message):
     with pytest.raises(ValueError, match=message):

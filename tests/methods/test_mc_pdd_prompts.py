@@ -104,20 +104,6 @@ def test_random_words_change_with_the_seed_and_not_with_the_company():
     assert asked(random, Corpus(corpus.documents[5:6])).requests[0].expected == drawn[0][5]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"strategy": "best"}, "strategy must be one of max, random"),
-        ({"match": "fuzzy"}, "match must be one of whole_word, substring"),
-        ({"num_words": 0}, "num_words must be a whole number of at least 1"),
-        ({"num_words": True}, "num_words must be a whole number"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        replace(PROBE, **changes)
-
-
 def test_stop_words():
     assert {"the", "and"} < set(stop_words_of("english"))
     assert (stop_words_of(None), stop_words_of(["The"])) == ((), ("the",))

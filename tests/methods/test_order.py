@@ -127,16 +127,7 @@ def test_a_control_that_prefers_the_order_too_makes_it_invalid(shift, verdict):
     assert any("prefers its order too" in warning for warning in outcome.warnings) == (verdict == "invalid")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_shards": 1}, "num_shards must be a whole number of at least 2"),
-        ({"num_orders": 0}, "num_orders must be a whole number of at least 1"),
-        ({"stride": 65}, r"stride \(65\) must be at most the window \(64\)"),
-        ({"stride": 0}, "stride must be"),
-        ({"alpha": 1}, "alpha"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [({"stride": 65}, r"stride \(65\) must be at most the window \(64\)")])
 def test_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(METHOD, **changes)

@@ -60,11 +60,7 @@ def test_given_rephrasings_take_the_place_of_the_rephraser():
 
 
 def test_settings_that_make_no_sense_are_refused_at_once():
-    for changes, message in [
-        ({"rephraser": None}, "needs a rephraser, or rephrasings"),
-        ({"min_answer_mass": 1}, "min_answer_mass"),
-        ({"alpha": 0}, "alpha"),
-    ]:
+    for changes, message in [({"rephraser": None}, "needs a rephraser, or rephrasings")]:
         with pytest.raises(ValueError, match=message):
             replace(PACOST, **changes)
     with pytest.raises(ValueError, match="answer must be one of Yes, No"):

@@ -124,11 +124,6 @@ def test_group_test_and_numbers_by_hand():
 
 
 def test_settings_that_make_no_sense_are_refused():
-    for changes, message in [
-        ({"similarity": "rouge"}, "similarity must be one of coverage, longest, samia"),
-        ({"temperature": 0}, "temperature must be a number in"),
-        ({"num_samples": 0}, "num_samples must be a whole number"),
-        ({"most_words": 5}, "most_words must be at least least_words, 6; got 5"),
-    ]:
+    for changes, message in [({"most_words": 5}, "most_words must be at least least_words, 6; got 5")]:
         with pytest.raises(ValueError, match=message):
             replace(METHOD, **changes)

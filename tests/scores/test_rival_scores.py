@@ -76,10 +76,4 @@ def test_what_a_model_must_offer():
     assert access_of(Recall(2)) == Access.WEIGHTS
 
 
-@pytest.mark.parametrize(("settings", "sentence"), [(lambda: Recall(0), "num_shots must be a whole number")])
-def test_settings_that_cannot_be(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        settings()
-
-
 # CoDeC ----------------------------------------------------------------------------------------------------------------

@@ -246,9 +246,6 @@ TEN = [f"text number {number}" for number in range(10)]
         ({"member_clusters": [1] * 10}, "got 10 and None"),
         ({"member_clusters": [1] * 9, "nonmember_clusters": [2] * 10}, "got 9 and 10"),
         ({"member_clusters": [1] * 10, "nonmember_clusters": [*range(2, 12)]}, "got 1 of members and 10"),
-        ({"num_folds": 1}, "num_folds=1"),
-        ({"inverse_penalty": 0.0}, "inverse_penalty=0.0"),
-        ({"num_resamples": 0}, "num_resamples=0"),
         ({"alpha": 1.0}, "alpha=1.0"),
     ],
 )

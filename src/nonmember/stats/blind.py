@@ -150,7 +150,7 @@ def blind_baseline(
     texts = [*members, *nonmembers]
     is_member = np.repeat([True, False], [len(members), len(nonmembers)])
     _check_texts(members=members, nonmembers=nonmembers)
-    _check_settings(num_folds, inverse_penalty, num_resamples, alpha)
+    check_resampling(num_resamples, alpha)
     clusters = _clusters(len(members), len(nonmembers), member_clusters, nonmember_clusters)
     _check_number(is_member, clusters, num_folds)
 
@@ -261,14 +261,6 @@ def _check_number(is_member: BoolArray, clusters: IntArray, num_folds: int) -> N
             f"Expected at least {num_folds} documents (or clusters of them) of each kind for {num_folds} folds; got "
             f"{numbers[0]} of members and {numbers[1]} of nonmembers. Add documents or use fewer folds."
         )
-
-
-def _check_settings(num_folds: int, inverse_penalty: float, num_resamples: int, alpha: float) -> None:
-    if num_folds < 2:
-        raise ValueError(f"Expected at least 2 folds; got num_folds={num_folds}. Pass 5 or so.")
-    if not 0 < inverse_penalty < np.inf:
-        raise ValueError(f"Expected a positive inverse penalty; got inverse_penalty={inverse_penalty}. Pass 0.1.")
-    check_resampling(num_resamples, alpha)
 
 
 # Layout alone ---------------------------------------------------------------------------------------------------------

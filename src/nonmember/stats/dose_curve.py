@@ -283,19 +283,6 @@ def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> 
     return DoseCurve(doses, means, monotone, estimates[-1], most_related, covariance, df, inverse)
 
 
-def leverage_of(dose_C: FloatArray, related_C: FloatArray, doses: FloatArray, most: float) -> tuple[FloatArray, int]:
-    """`DoseCurve.inverse` of controls that read so.
-
-    Args:
-        most: Greatest planted r.
-
-    Returns:
-        `DoseCurve.inverse`, and the degrees of freedom of a feature.
-    """
-    _, inverse, free = _designed(dose_C, related_C, doses, most)
-    return inverse, free
-
-
 def _designed(
     dose_C: FloatArray, related_C: FloatArray, doses: FloatArray, most: float
 ) -> tuple[FloatArray, FloatArray, int]:

@@ -35,7 +35,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     _check(p_values)
     adjusted = [0.0] * len(p_values)  # SciPy has no Holm, and statsmodels would be a dependency for these four lines
     highest = 0.0
-    for rank, index in enumerate(_ascending(p_values)):
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = highest
     return adjusted
@@ -91,7 +91,3 @@ def _check(p_values: Sequence[float]) -> None:
     for p in p_values:
         if not 0 <= p <= 1:
             raise ValueError(f"A p-value must be in [0, 1]; got {p}. Leave out tests without a p-value.")
-
-
-def _ascending(p_values: Sequence[float]) -> list[int]:
-    return sorted(range(len(p_values)), key=lambda index: p_values[index])
