@@ -157,7 +157,7 @@ def rates(rng: Generator, differs: bool) -> bool:
 
 def works(rng: Generator, differs: bool) -> bool:
     """DE-COP, name cloze: 15 and 15 works of 8 passages."""
-    first, second = rng.binomial(8, np.clip([*rng.beta(2, 4, (2, 15)), [0.25 * differs], [0]], 0, 1)) / 8
+    first, second = rng.binomial(8, np.clip(rng.beta(2, 4, (2, 15)) + np.array([[0.25 * differs], [0.0]]), 0, 1)) / 8
     found = compare_groups(first, second, num_resamples=10, num_few=10, alpha=LEVEL, rng=rng)
     return found.p_value < LEVEL and found.t > 0
 
