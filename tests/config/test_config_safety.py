@@ -152,3 +152,19 @@ def test_a_secret_in_an_address_is_written_nowhere(url, many, nonmember, tmp_pat
     assert "must be an address without user, password or query" in said.err
     assert "hunter2" not in said.err + said.out
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("defaults: [audit, _self_]\ntarget: {trust_remote_code: true}", ()),
+        ("defaults: [sweep, _self_]\ngrid: {target.trust_remote_code: 'true,false'}", ("-m",)),
+    ],
+)
+def test_a_models_own_code_runs_only_where_the_command_line_says_so(content, words, nonmember, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "own_code.yaml").write_text(content)
+    given = ("--config-dir", str(tmp_path / "mine"), "--config-name", "own_code", "target.path=x", "data.path=y")
+    said = nonmember("audit", *words, *given)
+    assert said.status == 1
+    assert "say so on the command line, not in a file" in said.err

@@ -40,6 +40,7 @@ FURTHER = (
 OPTIMIZERS = "torch.optim"  # its classes: optimizers and schedules
 SETTINGS = ("_target_", "_partial_", "_args_", "_convert_")  # of a node itself; all else is given to the target
 READABLE = re.compile(r"NONMEMBER_\w+|WANDB_MODE")  # environment variables, by ${oc.env:NAME}
+CODE = "trust_remote_code"
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
 
 
@@ -169,33 +170,48 @@ def environment(name: str, *default: str | None) -> str | None:
 
 
 def checked_composition() -> contextlib.AbstractContextManager[None]:
-    """While it lasts, Hydra acts on no composed config that holds a secret."""
-    return composed_configs_checked(check_secrets)
+    """While it lasts, Hydra acts on no composed config that holds a secret, or runs a model's own code unasked."""
+
+    def check(config: DictConfig) -> None:
+        check_secrets(config)
+        check_code(config)
+
+    return composed_configs_checked(check)
+
+
+def check_code(config: DictConfig) -> None:
+    """Raises ValueError where a file, and not the command line, says that code which comes with a model is to run."""
+    words = [str(word).partition("=")[0] for word in OmegaConf.select(config, "hydra.overrides.task", default=())]
+    asked = any(word.endswith(CODE) for word in words)
+    for key, value in _leaves(OmegaConf.to_container(config, resolve=False), ""):
+        from_grid = key.startswith(("grid.", "hydra.sweeper.")) and CODE in key
+        if from_grid or (key.endswith(f".{CODE}") and value not in (False, None) and not asked):
+            raise ValueError(f"{key}={value}: say so on the command line, not in a file; a model's own code would run.")
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, key)
+    else:
+        yield key, value
 
 
 def check_secrets(config: DictConfig) -> None:
     """Raises ValueError for a secret, wherever it stands, before Hydra writes the config, and the words it is made of,
     to disk. The message does not repeat it."""
     refuse_secrets([str(word) for word in OmegaConf.select(config, "hydra.overrides.task", default=())])
-    texts = _texts(OmegaConf.to_container(config, resolve=False), "")
-    for key, value in sorted(texts, key=lambda item: item[0].startswith("hydra")):
-        if value == MISSING:
+    leaves = _leaves(OmegaConf.to_container(config, resolve=False), "")
+    for key, value in sorted(leaves, key=lambda item: item[0].startswith("hydra")):
+        if value == MISSING or isinstance(value, bool) or not isinstance(value, str | int | float):
             continue
+        value = str(value)
         if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
             raise ValueError(
                 f"{key} must be an address without user, password or query: a secret belongs in the environment "
                 "variable that key_variable names, a query into extra_query. Nothing was written."
             )
         refuse_secrets([f"{key}={value}"])
-
-
-def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """(key, text) of every text and number in it."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _texts(inner, f"{key}.{name}".lstrip("."))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner, key)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield key, str(value)
