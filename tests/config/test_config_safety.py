@@ -158,7 +158,7 @@ def test_a_secret_in_an_address_is_written_nowhere(url, many, nonmember, tmp_pat
     ("content", "words"),
     [
         ("defaults: [audit, _self_]\ntarget: {trust_remote_code: true}", ()),
-        ("defaults: [sweep, _self_]\ngrid: {target.trust_remote_code: 'true,false'}", ("-m",)),
+        ("defaults: [sweep, _self_]\ngrid: {target.trust_remote_code: 'true,false'}", ("-m", "world=own")),
     ],
 )
 def test_a_models_own_code_runs_only_where_the_command_line_says_so(content, words, nonmember, tmp_path):
