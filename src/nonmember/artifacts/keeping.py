@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.artifacts.store import SIDECAR, Store, key_hash
-from nonmember.runtime.files import is_locked, locked
+from nonmember.runtime.files import locked
 
 ANSWERS = "completions"  # tables that grow; no entries, since they are never complete
 PROBES = "probes"  # notes on models, made again in a moment; no entries, since no result rests on one
@@ -73,13 +73,6 @@ def entries(root: Path) -> list[Kept]:
 def unfinished(root: Path) -> list[Path]:
     """What killed runs left, from which a training goes on if it is started again; and what is being made now."""
     return sorted(path for path in root.glob(f"*/{PARTIAL}*") if path.is_dir())
-
-
-def being_made(root: Path) -> list[Path]:
-    """The unfinished ones on which a process works now, and tables whose endpoint is being asked."""
-    locks = {path: path.with_name(f".lock-{path.name.removeprefix(PARTIAL)}") for path in unfinished(root)}
-    locks |= {path: path / ".lock" for path in answers(root)}
-    return [path for path, lock in locks.items() if is_locked(lock)]
 
 
 def answers(root: Path) -> list[Path]:
