@@ -11,13 +11,14 @@ from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
+from nonmember.methods.comparison import blind_between, kinds_of
 from nonmember.methods.protocols import PlantsControls
 from nonmember.models.exposure import Exposures
 from nonmember.models.reading import Read
 from nonmember.observations import Scored
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
-from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline, layout_auc
+from nonmember.stats.blind import INTERPRETABLE_UP_TO, layout_auc
 
 COMPARED_WITH = {HELDOUT: "held-out", UNSEEN: "unseen"}  # groups of documents beside the suspect ones
 NUM_FOLDS, INVERSE_PENALTY = 5, 0.1  # of the classifiers, as of method=blind
@@ -95,8 +96,14 @@ def require_alike(
     blind: dict[str, float] = {}
     has_texts = all(text.strip() for name in aucs for text in (*suspect, *documents[name].texts))  # recordings may not
     if HELDOUT in aucs and has_texts and outcome.verdict != "score_only":
-        kinds = blind_between(documents[SUSPECT], documents[HELDOUT], np.random.default_rng([seed, NUM_FOLDS]))
-        blind = {"words": kinds.words.auc, "characters": kinds.characters.auc, "years": kinds.years.auc}
+        found = blind_between(
+            documents[SUSPECT],
+            documents[HELDOUT],
+            np.random.default_rng([seed, NUM_FOLDS]),
+            num_folds=NUM_FOLDS,
+            inverse_penalty=INVERSE_PENALTY,
+        )
+        blind = {name: kind.auc for name, kind in kinds_of(found).items()}
     outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))
     reasons = [
         "Layout alone (line breaks, indentation, capitals and the like) tells the suspect from the "
@@ -112,23 +119,6 @@ def require_alike(
             f"must be at most {INTERPRETABLE_UP_TO}. Give held-out text of the same draw: same source, kind and date."
         )
     return outcome.made_invalid([*outcome.warnings, *reasons]) if reasons else outcome
-
-
-def blind_between(suspect: ScoredDocuments, heldout: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
-    """The blind baseline of two sets; by clusters, where all documents have one and there are enough of them."""
-    clusters = [group.cluster_ids for group in (suspect, heldout)]
-    by_cluster = all(ids and all(ids) and len(set(ids)) >= 2 * NUM_FOLDS for ids in clusters)
-    return blind_baseline(
-        suspect.texts,
-        heldout.texts,
-        num_folds=NUM_FOLDS,
-        inverse_penalty=INVERSE_PENALTY,
-        num_resamples=1,  # of an interval that is not asked for
-        alpha=0.05,
-        rng=rng,
-        member_clusters=clusters[0] if by_cluster else None,
-        nonmember_clusters=clusters[1] if by_cluster else None,
-    )
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:

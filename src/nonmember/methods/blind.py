@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import Count, Number
 from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.comparison import Folds, Penalty, blind_between, kinds_of, most_telling
 from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
-from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
-
-Folds = Annotated[int, Count(2, 1_000)]  # of a cross-validation
-Penalty = Annotated[float, Number("(0, inf)")]  # C of a logistic regression, inverse
+from nonmember.stats.blind import INTERPRETABLE_UP_TO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,33 +29,8 @@ class BlindDetails(Details):
     num_heldout: int  # documents of the held-out set
 
 
-class TellsApart(Method):
-    """A method that tells two sets apart by their texts alone."""
-
-    num_folds: int
-    inverse_penalty: float
-
-    def blind(
-        self, members: ScoredDocuments, others: ScoredDocuments, num_resamples: int, rng: np.random.Generator
-    ) -> BlindBaseline:
-        """Folds are of clusters, where all documents have one and there are enough of them."""
-        clusters = [group.cluster_ids for group in (members, others)]
-        by_cluster = all(all(ids) and len(set(ids)) >= 2 * self.num_folds for ids in clusters)
-        return blind_baseline(
-            members.texts,
-            others.texts,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=num_resamples,
-            alpha=self.alpha,
-            rng=rng,
-            member_clusters=clusters[0] if by_cluster else None,
-            nonmember_clusters=clusters[1] if by_cluster else None,
-        )
-
-
 @dataclass(frozen=True)
-class Blind(TellsApart):
+class Blind(Method):
     num_folds: Folds  # of the cross-validation
     inverse_penalty: Penalty  # C of the logistic regressions
     num_resamples: int  # of the intervals
@@ -78,7 +49,15 @@ class Blind(TellsApart):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         suspect, heldout = documents[SUSPECT], documents[HELDOUT]
-        blind = self.blind(suspect, heldout, self.num_resamples, rng)
+        blind = blind_between(
+            suspect,
+            heldout,
+            rng,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+        )
         kinds = kinds_of(blind)
         best = most_telling(kinds)
         shown = kinds[best]
@@ -105,15 +84,3 @@ class Blind(TellsApart):
                 num_heldout=len(heldout.doc_ids),
             ),
         )
-
-
-def kinds_of(blind: BlindBaseline) -> dict[str, BlindAuc]:
-    """By the kind of features."""
-    return {"words": blind.words, "characters": blind.characters, "years": blind.years}
-
-
-def most_telling(kinds: Mapping[str, BlindAuc]) -> str:
-    """The kind that tells the sets apart best. Texts without a year leave that classifier at .5 exactly, which is no
-    finding."""
-    telling = [name for name, kind in kinds.items() if not np.all(kind.fold_aucs == 0.5)] or list(kinds)
-    return max(telling, key=lambda name: kinds[name].auc)

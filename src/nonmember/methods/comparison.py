@@ -1,4 +1,4 @@
-"""Shared by methods that compare two sets of works by a value of each.
+"""Shared by methods that compare two sets of works: by a value of each, and by their texts alone.
 
 A unit is a book, a paper, a thread, or the document by itself where it has no such cluster. Questions about one unit
 are not independent of each other, so nothing is ever tested over single questions.
@@ -7,17 +7,21 @@ are not independent of each other, so nothing is ever tested over single questio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_count
+from nonmember.checks import Count, Number, require_count
 from nonmember.methods.base import Method, ScoredDocuments, units
 from nonmember.records import FloatArray
 from nonmember.stats._arrays import numbered
+from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline
 from nonmember.stats.two_groups import GroupComparison, ResampledSpread, compare_groups
 
 FEWEST_UNITS = 5  # of a group, below which nothing is tested
+
+Folds = Annotated[int, Count(2, 1_000)]  # of a cross-validation
+Penalty = Annotated[float, Number("(0, inf)")]  # C of a logistic regression, inverse
 
 
 def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str], FloatArray]:
@@ -101,3 +105,44 @@ def in_words(found: GroupComparison, num_few: int) -> str:
         f"{found.best_balanced_accuracy:.3f} (of {num_few} resamples {few.mean:.3f}, sd {few.sd:.3f}), "
         f"area under the ROC curve {found.roc_auc:.3f} [{found.auc_low:.3f}, {found.auc_high:.3f}]"
     )
+
+
+def blind_between(
+    members: ScoredDocuments,
+    others: ScoredDocuments,
+    rng: np.random.Generator,
+    *,
+    num_folds: int,
+    inverse_penalty: float,
+    num_resamples: int = 1,
+    alpha: float = 0.05,
+) -> BlindBaseline:
+    """The blind baseline of two sets; folds are of clusters, where all documents have one and there are enough.
+
+    num_resamples, alpha: of intervals, where these are asked for.
+    """
+    clusters = [group.cluster_ids for group in (members, others)]
+    by_cluster = all(all(ids) and len(set(ids)) >= 2 * num_folds for ids in clusters)
+    return blind_baseline(
+        members.texts,
+        others.texts,
+        num_folds=num_folds,
+        inverse_penalty=inverse_penalty,
+        num_resamples=num_resamples,
+        alpha=alpha,
+        rng=rng,
+        member_clusters=clusters[0] if by_cluster else None,
+        nonmember_clusters=clusters[1] if by_cluster else None,
+    )
+
+
+def kinds_of(blind: BlindBaseline) -> dict[str, BlindAuc]:
+    """By the kind of features."""
+    return {"words": blind.words, "characters": blind.characters, "years": blind.years}
+
+
+def most_telling(kinds: Mapping[str, BlindAuc]) -> str:
+    """The kind that tells the sets apart best. Texts without a year leave that classifier at .5 exactly, which is no
+    finding."""
+    telling = [name for name, kind in kinds.items() if not np.all(kind.fold_aucs == 0.5)] or list(kinds)
+    return max(telling, key=lambda name: kinds[name].auc)

@@ -21,6 +21,7 @@ from nonmember.corpora.transforms.splits import YEAR, position
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     DocumentGroup,
+    Method,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -28,7 +29,7 @@ from nonmember.methods.base import (
     require_scores,
     units,
 )
-from nonmember.methods.blind import Folds, Penalty, TellsApart, kinds_of, most_telling
+from nonmember.methods.comparison import Folds, Penalty, blind_between, kinds_of, most_telling
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
@@ -110,7 +111,7 @@ class FsdDetails(Details):
 
 
 @dataclass(frozen=True)
-class Fsd(TellsApart):
+class Fsd(Method):
     # Each is reported under the target (base) and as its deviation; the first gives the statistic.
     scores: Annotated[Sequence[Score], require_scores]
     training: TrainingRecipe  # how the target is tuned on the unseen documents
@@ -201,7 +202,15 @@ class Fsd(TellsApart):
                 kind: ranking(values, is_member, counts_NB, validation, alpha=self.alpha)
                 for kind, values in _base_and_deviation(score, members, others).items()
             }
-        blind = self.blind(members, others, self.num_resamples, rng)
+        blind = blind_between(
+            members,
+            others,
+            rng,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+        )
         leaked: Leaked = {
             "members": sum(overlap(shown_by(members), shown_by(unseen))),
             "nonmembers": sum(overlap(shown_by(others), shown_by(unseen))),

@@ -29,7 +29,6 @@ from nonmember.methods.base import (
     require_scores,
 )
 from nonmember.methods.details import Details
-from nonmember.methods.fsd import deviation
 from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
@@ -166,7 +165,7 @@ class Kds(Method):
         if names:
             details = replace(details, baselines={name: _mean(values[column(TARGET, name)]) for name in names})
         if names and self.fsd is not None:
-            deviations = {name: deviation(values[column(TARGET, name)], values[column(FSD, name)]) for name in names}
+            deviations = {name: values[column(TARGET, name)] - values[column(FSD, name)] for name in names}
             details = replace(details, fsd={name: _mean(item) for name, item in deviations.items()})
         if self.order_test is not None:
             order = statistic_of(documents[ORDER], TARGET, compat=self.order_test.compat)

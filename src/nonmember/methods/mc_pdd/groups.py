@@ -19,12 +19,13 @@ from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     DocumentGroup,
     Measurement,
+    Method,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
 )
-from nonmember.methods.blind import Folds, Penalty, TellsApart, kinds_of
+from nonmember.methods.comparison import Folds, Penalty, blind_between, kinds_of
 from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
@@ -67,7 +68,7 @@ class GroupDetails(Details):
 
 
 @dataclass(frozen=True)
-class McPddGroups(TellsApart):
+class McPddGroups(Method):
     """The suspect set are documents that the target has read, the held-out set others; both labels are given."""
 
     # How documents are asked about, and the test of a group; a group that is found to be read, or not found to be
@@ -138,7 +139,15 @@ class McPddGroups(TellsApart):
         repetitions = [self._repetition(documents, names, rng) for _ in range(self.num_repetitions)]
         is_member = np.repeat([True, False], [len(members.doc_ids), len(others.doc_ids)])
         whole = {name: np.concatenate([members.values[key], others.values[key]]) for name, key in names.items()}
-        blind = self.blind(members, others, self.num_blind_resamples, rng)
+        blind = blind_between(
+            members,
+            others,
+            rng,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=self.num_blind_resamples,
+            alpha=self.alpha,
+        )
         reasons = self.mc_pdd.reasons_against(documents)
         verdict: Verdict = "invalid" if reasons else "score_only"
         aucs = {name: [item[name]["auc"] for item in repetitions] for name in names}
