@@ -11,11 +11,14 @@ import pytest
 import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
+from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.tokens import length_buckets, observe, share_of_rank
+from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence
+from nonmember.observations.passes.orders import OrderedShard, observe_orders
+from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers, share_of_rank
 from nonmember.observations.passes.vocabulary import token_statistics
-from nonmember.records import TOKEN_SCHEMA, TokenTable
+from nonmember.records import TOKEN_SCHEMA, Embeddings, OrderTable, TokenTable
 
 VOCAB = 128
 make_trainer = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
@@ -149,13 +152,51 @@ def test_floored_tokens_are_counted(model, corpus, tmp_path):
     assert table.log_prob.tolist() == [0, -100, 0, -100]
 
 
-def test_mixed_precision_comes_from_the_trainer(model, corpus, tmp_path):
-    _, exact = observed(model, corpus, tmp_path / "exact")
-    mixed = functools.partial(make_trainer, precision="bf16-mixed")
-    _, rounded = observed(model, corpus, tmp_path / "mixed", mixed)
-    assert not np.array_equal(exact.log_prob, rounded.log_prob)
-    np.testing.assert_allclose(exact.log_prob, rounded.log_prob, atol=0.05)
-    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+def _tokens(model, corpus, reading):
+    observe(model, corpus, reading)
+    table = TokenTable.load(sorted(reading.out_dir.glob("part-*.parquet")), list(corpus))
+    return np.stack([table.log_prob, table.mean, table.std])
+
+
+def _divergences(model, corpus, reading):
+    other = copy.deepcopy(model)
+    for parameter in other.parameters():
+        parameter.data.mul_(0.9)
+    every = slice(VOCAB)
+    observe_divergence(model, other, corpus, reading, shared_ids=(every, every))
+    return load_divergences(sorted(reading.out_dir.glob("part-*.parquet")), list(corpus)).values
+
+
+def _vectors(model, corpus, reading):
+    embed(model, corpus, reading, layer=-1, dropout_seed=None)
+    return Embeddings.load(sorted(reading.out_dir.glob("part-*.parquet")), list(corpus)).values
+
+
+def _answers(model, corpus, reading):
+    observe_answers(model, corpus, [3, 4], reading)
+    return TokenTable.load(sorted(reading.out_dir.glob("part-*.parquet")), list(corpus)).log_prob
+
+
+def _orders(model, corpus, reading):
+    shards = {"s": OrderedShard([[1, 2, 3], [4, 5]], Orders(np.array([[0, 1], [1, 0]]), np.array([1, 1])))}
+    observe_orders(model, shards, (), reading, window=64, stride=32)
+    return OrderTable.load(sorted(reading.out_dir.glob("part-*.parquet")), ["s"]).canonical
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true", "16-true"])
+@pytest.mark.parametrize("read", [_tokens, _divergences, _vectors, _answers, _orders])
+def test_every_pass_takes_every_precision_and_keeps_single_precision(model, corpus, tmp_path, precision, read):
+    """True half precision converts the model for good, so it is given a copy."""
+    corpus = {name: ids for name, ids in corpus.items() if len(ids) > 1}
+    exact = read(model, corpus, Reading(tmp_path / "exact", make_trainer, 100))
+    trainer = functools.partial(make_trainer, precision=precision)
+    given = copy.deepcopy(model)
+    rounded = read(given, corpus, Reading(tmp_path / "rounded", trainer, 100))
+    np.testing.assert_allclose(exact, rounded, atol=0.1)
+    assert not np.array_equal(exact, rounded)
+    as_half = torch.from_numpy(np.asarray(rounded)).to(torch.float16 if precision == "16-true" else torch.bfloat16)
+    assert not np.array_equal(as_half.double().numpy(), rounded)  # what comes of the logits is not rounded to half
+    assert (given.dtype == torch.float32) is (precision == "bf16-mixed")
 
 
 def test_a_document_longer_than_the_model_reads_is_refused(model, tmp_path):

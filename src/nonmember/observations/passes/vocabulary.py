@@ -66,7 +66,8 @@ def token_statistics(
     Raises ValueError where the model returns NaN or +inf.
     """
     num_tokens, device = len(target_ids_N), features_ND.device
-    log_prob, mean, std = (torch.empty(num_tokens, device=device) for _ in range(3))
+    # The type is said: where a trainer works in half precision, that is what it would be.
+    log_prob, mean, std = (torch.empty(num_tokens, dtype=torch.float32, device=device) for _ in range(3))
     for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes, workspace or Workspace()):
         results_R = log_prob[rows], mean[rows], std[rows]
         _block_statistics(logits_RV, target_ids_N[rows], scratch, *results_R)
@@ -85,7 +86,7 @@ def token_log_probs(
     workspace: Workspace | None = None,
 ) -> tuple[Tensor, int]:
     """The log-probability of each target as `token_statistics` has it, and how many were floored."""
-    log_prob_N = torch.empty(len(target_ids_N), device=features_ND.device)
+    log_prob_N = torch.empty(len(target_ids_N), dtype=torch.float32, device=features_ND.device)
     for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes, workspace or Workspace()):
         x_RV = logits_RV.clamp_(min=LOWEST_LOGIT)
         log_prob_N[rows] = _log_prob_of(x_RV, target_ids_N[rows], scratch[0])[0]
