@@ -342,10 +342,12 @@ def test_a_trainer_that_would_change_the_model_for_good(tmp_path):
         tuned(tuning(), tmp_path, precision="bf16-true")
 
 
-@pytest.mark.slow
-def test_weights_that_are_no_numbers_are_never_an_adapter(tmp_path):
+def test_weights_that_training_ruined_are_never_an_adapter(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no longer finite"):
-        tuned(tuning(learning_rate=1e30, gradient_clip=None), tmp_path)
+        tuned(tuning(learning_rate=1e30, gradient_clip=None), tmp_path / "infinite")
+    monkeypatch.setattr("nonmember.training.run.LARGEST_RISE", -9.0)  # as of a loss that has risen
+    with pytest.raises(ValueError, match=r"diverged. The loss .* rose from \d"):
+        tuned(tuning(), tmp_path)
 
 
 @pytest.mark.parametrize(

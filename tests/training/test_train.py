@@ -277,9 +277,16 @@ def test_distillation_without_a_teacher(tmp_path):
         trained(tiny.distillation(), tmp_path)
 
 
-def test_weights_that_are_no_numbers_are_never_a_model(tmp_path):
-    with pytest.raises(ValueError, match=r"no longer finite.*learning rate \(1e\+30\)"):
-        trained(tiny.pretraining(10, learning_rate=1e30, gradient_clip=None), tmp_path)
+@pytest.mark.parametrize(
+    ("rate", "sentence"),
+    [(1e30, r"no longer finite.*learning rate \(1e\+30\)"), (3.0, r"diverged. The loss .* rose from \d.*rate \(3.0\)")],
+)
+def test_weights_that_training_ruined_are_never_a_model(tmp_path, rate, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        trained(tiny.pretraining(10, learning_rate=rate, gradient_clip=None), tmp_path)
+    unlearned = GradientAscent(tiny.pretraining(10, learning_rate=0.1).optimization, 10)
+    _, facts = trained(unlearned, tmp_path / "unlearned")  # which is to rise
+    assert facts["ce_after"] > facts["ce_before"]
 
 
 @pytest.mark.slow

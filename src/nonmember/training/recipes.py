@@ -93,7 +93,7 @@ def _schedule(value: Any, name: str) -> Chosen | None:
 
 
 class RuinedWeights(ValueError):
-    """Training ended with weights that are no finite numbers."""
+    """Training ended with weights that are no finite numbers, or with a loss above that of its start."""
 
 
 @dataclass(frozen=True)

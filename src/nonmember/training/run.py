@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ from nonmember.training.resume import RandomState, ResumePoint
 from nonmember.training.tokens import Documents, Packed
 
 log = logging.getLogger(__name__)
+
+NUM_READ = 64  # sequences of which the loss is read before and after a training
+LARGEST_RISE = 0.1  # nats per token, of a training that has learned nothing
 
 
 @dataclass(frozen=True)
@@ -92,24 +95,24 @@ def train(
         )
 
     facts = _facts(loader)
-    with_health = isinstance(recipe, Distillation) and compute.measure_health
-    if with_health:
-        once = [[*range(len(sequences))]]
-        health = _health(
-            module_to_work_on(), StepLoader(sequences, once, **loading), compute, f"health before {description}"
-        )
-        facts |= {f"{name}_before": value for name, value in health.items()}
+    # Of a distilled reference all is read, since audits judge by it; of others enough to see that training diverged.
+    num_read = len(sequences) if isinstance(recipe, Distillation) else min(NUM_READ, len(sequences))
 
+    def measure(when: str) -> None:
+        if compute.measure_health:
+            loader = StepLoader(sequences, [[*range(num_read)]], **loading)
+            health = _health(module_to_work_on(), loader, compute, f"health {when} {description}")
+            facts.update({f"{name}_{when}": value for name, value in health.items()})
+
+    measure("before")
     module = module_to_work_on()
     trainer = _fit(module, optimization, run)
     if trainer.world_size > 1 or module.model is not model:
         _gather_weights(trainer, model, run.folder)
     _check_finite(model.parameters(), optimization, description)
-    if with_health:
-        health = _health(
-            module_to_work_on(), StepLoader(sequences, once, **loading), compute, f"health after {description}"
-        )
-        facts |= {f"{name}_after": value for name, value in health.items()}
+    measure("after")
+    if isinstance(recipe, Pretraining) and not recipe.unlearns:
+        _check_loss(facts, optimization, description)
     model.eval()
     return facts
 
@@ -144,32 +147,41 @@ def tune(
         seed=run.seed,
         drop_last=recipe.drop_last,
     )
-    loader = StepLoader(
-        sequences,
-        steps,
-        micro_batch_size=compute.micro_batch_size,
-        padding_id=0,
-        group=grouping(model.config),
-        scored=masks,
-    )
+    loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": 0}
+    loading |= {"group": grouping(model.config), "scored": masks}
+    loader = StepLoader(sequences, steps, **loading)
     if isinstance(adapter, AdaLora):
         RankSchedule.check(adapter, len(steps))
     tuned = add_adapter(model, adapter, seed=run.seed, num_steps=len(steps))
     schedule = RankSchedule(tuned, adapter) if isinstance(adapter, AdaLora) else None
-    module = AdapterTuningModule(
-        split_forward(tuned),
-        loader,
-        optimization,
-        logits_budget_bytes=compute.logits_budget_mib * MIB,
-        rank_schedule=schedule,
-    )
+
+    def module_to_work_on() -> AdapterTuningModule:
+        budget = compute.logits_budget_mib * MIB
+        split = split_forward(tuned)
+        return AdapterTuningModule(split, loader, optimization, logits_budget_bytes=budget, rank_schedule=schedule)
+
     trained = [parameter for parameter in tuned.parameters() if parameter.requires_grad]
-    _fit(module, optimization, run)
+    health: dict[str, float] = {}
+
+    def measure(when: str) -> None:
+        if compute.measure_health:
+            some = StepLoader(sequences, [[*range(min(NUM_READ, len(sequences)))]], **loading)
+            found = _health(module_to_work_on(), some, compute, f"health {when} {run.description}")
+            health[f"ce_{when}"] = found["ce"]
+
+    measure("before")
+    _fit(module_to_work_on(), optimization, run)
     _check_finite(trained, optimization, run.description)
-    facts = _facts(loader) | {
-        "num_tuned_parameters": sum(weights.numel() for weights in adapter_weights(tuned).values()),
-        "target_modules": adapted_modules(tuned),
-    }
+    measure("after")
+    _check_loss(health, optimization, run.description)
+    facts = (
+        _facts(loader)
+        | health
+        | {
+            "num_tuned_parameters": sum(weights.numel() for weights in adapter_weights(tuned).values()),
+            "target_modules": adapted_modules(tuned),
+        }
+    )
     return tuned.eval(), facts
 
 
@@ -300,6 +312,16 @@ def _check_finite(parameters: Iterable[torch.Tensor], optimization: Optimization
         raise RuinedWeights(
             f"{description}: the weights are no longer finite numbers. Lower the learning rate "
             f"({optimization.learning_rate}) or the bound on the gradient ({optimization.gradient_clip})."
+        )
+
+
+def _check_loss(health: Mapping[str, float], optimization: Optimization, description: str) -> None:
+    """Raises RuinedWeights where the loss on what was trained on has risen: what is then scored is the damage."""
+    before, after = health.get("ce_before"), health.get("ce_after")
+    if before is not None and after is not None and not after < before + LARGEST_RISE:
+        raise RuinedWeights(
+            f"{description}: it diverged. The loss on its own texts rose from {before:.3f} to {after:.3f} nats per "
+            f"token. Lower the learning rate ({optimization.learning_rate})."
         )
 
 
