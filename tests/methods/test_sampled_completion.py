@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nonmember.corpora.transforms.cleaning import near_duplicates
 from nonmember.methods import SampledCompletion
 from nonmember.methods.sampled_completion import SAMPLED, coverage, longest, rouge_1_recall, words_of
 from nonmember.stats.proportions import fisher_greater
@@ -67,6 +68,15 @@ def test_coverage_is_that_of_its_definition():
 
 def test_words_are_runs_of_letters_and_digits():
     assert words_of("It's_ the 2nd Über-word!") == ["it", "s", "the", "2nd", "über", "word"]
+
+
+@pytest.mark.parametrize("text", ["我们在河边走了很久。", "สวัสดีครับผมชื่อ", "これは日本語の文です"])
+def test_scripts_without_blanks_are_compared_by_characters(text):
+    """Else such a text is one word: too short to be asked about, and a copy of nothing."""
+    (first, _) = METHOD.probe.ask(corpus_of([text]), {}).requests
+    assert first.plain + first.expected == text[: METHOD.most_words]
+    assert coverage(words_of(f"x {text}"), words_of(text), 3) == 1
+    assert near_duplicates([text * 20, f"{text * 20}!"], 0.8, 128).tolist() == [False, True]
 
 
 def test_the_first_half_is_shown_and_each_sample_has_a_seed_of_its_own():

@@ -192,6 +192,8 @@ def test_special_tokens_and_unknown_ones_in_texts_are_told(tokenizer):
     assert texts_read(around(tokenizer, f"{END} $A {END}"), [TEXT, "moss"], 4).warnings == []
     (told,) = texts_read(tokenizer, [TEXT, f"moss{END}fern"], 64).warnings
     assert told.startswith("1 of 2 documents hold text that is read as special tokens")
+    (told,) = texts_read(tokenizer, ["moss\nfern", "moss\r\nfern"], 64).warnings
+    assert told.startswith(r"1 of 2 documents have Windows line ends (\r\n)")
     blind = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel({"?": 0, "moss": 1}, unk_token="?")), unk_token="?"
     )

@@ -18,6 +18,7 @@ from nonmember.models.reading import Read
 from nonmember.observations import Scored
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.spans import split_words
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, layout_auc
 
 COMPARED_WITH = {HELDOUT: "held-out", UNSEEN: "unseen"}  # groups of documents beside the suspect ones
@@ -61,7 +62,7 @@ def units_of(audit: Audit, builder: Builder) -> dict[str, tuple[int, int]]:
     for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):
         # Of recorded answers the texts are not at hand, and a few words say nothing of copies.
         corpus = builder.get(audit.groups[name].corpus)
-        documents = [item for item in corpus.documents if len(item.text.split()) >= SHINGLE_WORDS]
+        documents = [item for item in corpus.documents if len(split_words(item.text)) >= SHINGLE_WORDS]
         if documents:
             repeated = near_duplicates([item.text for item in documents], NEAR_COPY, NUM_PERM)
             units = [item.cluster_id or item.doc_id for item in documents]

@@ -11,7 +11,7 @@ from nonmember.audits.preconditions import cut_warnings, units_of
 from nonmember.audits.question import UNSEEN, Audit
 from nonmember.audits.walk import specs_in
 from nonmember.checks import first_few
-from nonmember.corpora.transforms.cleaning import Prepared
+from nonmember.corpora.transforms.cleaning import Prepared, normalise
 from nonmember.methods.base import SampledMethod
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
@@ -108,7 +108,10 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     if any(isinstance(item, Scored) and item.further_corpora() for item in audit.measurements):
         corpora |= {} if audit.unseen is None else {UNSEEN: audit.unseen}
     # Of recorded answers the texts are not at hand.
-    texts = {name: [item.text for item in builder.get(given).documents if item.text] for name, given in corpora.items()}
+    texts = {
+        name: [normalise(item.text) for item in builder.get(given).documents if item.text]
+        for name, given in corpora.items()
+    }
     for name, (number, distinct) in units_of(audit, builder).items():
         if distinct < number:
             yield (

@@ -36,7 +36,7 @@ from nonmember.methods.details import Details
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
-from nonmember.records.spans import first_tokens, words
+from nonmember.records.spans import NO_BLANKS, first_tokens, words
 from nonmember.stats.classification import roc_auc
 from nonmember.stats.proportions import shares_greater
 
@@ -61,8 +61,8 @@ CLAIMS: Mapping[Verdict, str] = {
 
 
 def words_of(text: str) -> list[str]:
-    """Runs of letters and digits, in small letters."""
-    return re.findall(r"[^\W_]+", text.lower())
+    """Runs of letters and digits, in small letters; single characters of scripts without blanks."""
+    return re.findall(rf"[{NO_BLANKS}]|[^\W_{NO_BLANKS}]+", text.lower())
 
 
 def coverage(written: Sequence[str], true: Sequence[str], least: int) -> float:

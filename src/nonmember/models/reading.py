@@ -55,7 +55,7 @@ class TextsRead:
     ones included.   num_all: tokens there are; None for a cut text too long to be counted.   num_special: texts with
     special tokens in their midst.   unknown: share of the tokens that are unknown ones.   keeps_case: whether capitals
     are other tokens than small letters.   num_assistant: of conversations, the assistant's tokens that are read; their
-    parts are what it says.
+    parts are what it says.   num_returns: texts with Windows line ends.
     """
 
     parts: tuple[str, ...]
@@ -65,6 +65,7 @@ class TextsRead:
     unknown: float = 0.0
     keeps_case: bool = True
     num_assistant: tuple[int, ...] | None = None
+    num_returns: int = 0
 
     @property
     def num_scored(self) -> list[int]:
@@ -83,6 +84,11 @@ class TextsRead:
                 f"{self.num_special} of {len(self.parts)} documents hold text that is read as special tokens, such as "
                 "an end of text in their midst; it is read so under all models with this tokenizer. Take it out if it "
                 "is not meant."
+            )
+        if self.num_returns:
+            sentences.append(
+                f"{self.num_returns} of {len(self.parts)} documents have Windows line ends (\\r\\n), which are other "
+                "tokens than \\n and move scores. Write all texts alike, as the model is likely to have read them."
             )
         if self.unknown > MOST_UNKNOWN:
             sentences.append(
@@ -135,7 +141,8 @@ def texts_read(
         counts[index] = None if long else len(ids_of(tokenizer, [texts[index]])[0])
         if counts[index] != len(ids):
             parts[index] = _beginning(tokenizer, texts[index], ids, max_tokens)
-    return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *_oddities(tokenizer, kept))
+    oddities = _oddities(tokenizer, kept)
+    return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *oddities, num_returns=_num_returns(texts))
 
 
 def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens: int) -> TextsRead:
@@ -154,7 +161,12 @@ def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens
         num_assistant=tuple(
             sum(scored_spans(document.pieces, kept)[1:]) for document, kept in zip(documents, read, strict=True)
         ),
+        num_returns=_num_returns([document.text for document in documents]),
     )
+
+
+def _num_returns(texts: Sequence[str]) -> int:
+    return sum("\r\n" in text for text in texts)
 
 
 def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:

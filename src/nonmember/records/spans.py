@@ -10,9 +10,19 @@ from collections.abc import Callable, Sequence
 Spans = Callable[[str], list[tuple[int, int]]]
 
 
+# Of scripts that put no blanks between words (Thai, Lao, Tibetan, Burmese, Khmer, kana, Chinese) each character is one.
+NO_BLANKS = "\u0e00-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{NO_BLANKS}]|[^\s{NO_BLANKS}]+")
+
+
 def words(text: str) -> list[tuple[int, int]]:
-    """What white space separates: tokens that need no tokenizer."""
-    return [match.span() for match in re.finditer(r"\S+", text)]
+    """What white space separates, or a character of a script without: tokens that need no tokenizer."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def split_words(text: str) -> list[str]:
+    """The texts of `words`."""
+    return text.split() if text.isascii() else _WORD.findall(text)
 
 
 def first_tokens(text: str, spans: Spans, number: int) -> str:

@@ -28,6 +28,7 @@ from nonmember.checks import Checked, Count, Number, first_few, require_kind
 from nonmember.corpora.specs import CorpusSpec, Transform, require_count
 from nonmember.corpora.transforms.splits import Select
 from nonmember.records import Corpus, Document, Stream
+from nonmember.records.spans import split_words
 from nonmember.runtime.progress import tracked
 
 log = logging.getLogger(__name__)
@@ -298,7 +299,7 @@ def _shingles(texts: Sequence[str]) -> Iterator[Shingles]:
     # A polynomial in an odd number modulo 2^64, then splitmix64's finaliser: upper bits must depend on all.
     multiplier = 0x9E3779B97F4A7C15
     for text in texts:
-        words = np.array([code(word) for word in text.split()], dtype=np.uint64)
+        words = np.array([code(word) for word in split_words(text)], dtype=np.uint64)
         num_shingles = max(len(words) - SHINGLE_WORDS + 1, 1)
         hashes = np.zeros(num_shingles, dtype=np.uint64)
         for offset in range(min(SHINGLE_WORDS, len(words))):
