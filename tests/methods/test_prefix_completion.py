@@ -143,11 +143,8 @@ def test_whose_tokens_are_counted():
 
 def test_settings_that_make_no_sense_are_refused():
     for changes, message in [
-        ({"k": 0}, "k must be a whole number"),
         ({"threshold": 100}, "threshold must be a whole number from 0 to 99"),
         ({"thresholds": [0.8]}, "each of thresholds must be"),
-        ({"new_tokens": 0.5}, "new_tokens must be a number in"),
-        ({"num_permutations": 0}, "num_permutations"),
     ]:
         with pytest.raises(ValueError, match=message):
             replace(METHOD, **changes)

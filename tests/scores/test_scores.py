@@ -153,12 +153,6 @@ def test_token_counts_are_occurrences_not_documents():
         token_counts([[4]], vocab_size=4)
 
 
-def test_k_of_one_is_the_loss():
-    rng = np.random.default_rng(0)
-    inputs = ScoreInputs(table({str(n): -rng.exponential(size=n) for n in range(1, 60)}))
-    assert MinK(k=1.0)(inputs).values == pytest.approx(Loss()(inputs).values, abs=1e-12)
-
-
 @pytest.mark.parametrize("k", [0.05, 0.2, 0.33, 0.7, 1.0])
 def test_min_k_is_the_mean_of_the_sorted_head(k):
     rng = np.random.default_rng(0)
@@ -325,19 +319,3 @@ def test_tables_of_other_corpora_are_refused():
     inputs = inputs_of({"a": [-1.0], "b": [-1.0]}, other={"a": [-1.0]})
     with pytest.raises(ValueError, match="first 'b'"):
         ReferenceDifference()(inputs)
-
-
-def test_declared_needs():
-    assert Lowercase().views == ("original", "lowercase")
-    assert Loss().views == ("original",)
-    needs = {s.name: (s.needs_reference, s.needs_texts, s.needs_counts) for s in all_scores()}
-    assert {name for name, (reference, _, _) in needs.items() if reference} == {"ref_diff", "ref_ratio"}
-    assert {name for name, (_, texts, _) in needs.items() if texts} == {"zlib"}
-    assert {name for name, (_, _, counts) in needs.items() if counts} == {"dcpdd(0.5)"}
-
-
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match="compat must be one of none, official"):
-        MinKPlusPlus(k=0.2, compat="offical")
-    with pytest.raises(ValueError, match="above 0"):
-        DcPdd(a=0.0)

@@ -97,13 +97,8 @@ def require_alike(
     blind: dict[str, float] = {}
     has_texts = all(text.strip() for name in aucs for text in (*suspect, *documents[name].texts))  # recordings may not
     if HELDOUT in aucs and has_texts and outcome.verdict != "score_only":
-        found = blind_between(
-            documents[SUSPECT],
-            documents[HELDOUT],
-            np.random.default_rng([seed, NUM_FOLDS]),
-            num_folds=NUM_FOLDS,
-            inverse_penalty=INVERSE_PENALTY,
-        )
+        rng = np.random.default_rng([seed, NUM_FOLDS])
+        found = blind_between(documents[SUSPECT], documents[HELDOUT], rng, NUM_FOLDS, INVERSE_PENALTY)
         blind = {name: kind.auc for name, kind in kinds_of(found).items()}
     outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))
     reasons = [

@@ -50,13 +50,7 @@ class Blind(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         suspect, heldout = documents[SUSPECT], documents[HELDOUT]
         blind = blind_between(
-            suspect,
-            heldout,
-            rng,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_resamples,
-            alpha=self.alpha,
+            suspect, heldout, rng, self.num_folds, self.inverse_penalty, self.num_resamples, self.alpha
         )
         kinds = kinds_of(blind)
         best = most_telling(kinds)

@@ -111,7 +111,6 @@ def blind_between(
     members: ScoredDocuments,
     others: ScoredDocuments,
     rng: np.random.Generator,
-    *,
     num_folds: int,
     inverse_penalty: float,
     num_resamples: int = 1,

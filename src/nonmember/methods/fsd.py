@@ -203,13 +203,7 @@ class Fsd(Method):
                 for kind, values in _base_and_deviation(score, members, others).items()
             }
         blind = blind_between(
-            members,
-            others,
-            rng,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_resamples,
-            alpha=self.alpha,
+            members, others, rng, self.num_folds, self.inverse_penalty, self.num_resamples, self.alpha
         )
         leaked: Leaked = {
             "members": sum(overlap(shown_by(members), shown_by(unseen))),

@@ -7,11 +7,8 @@ ones. What the paper calls AUC is best balanced accuracy and bears that name her
 beside it. The groups differ in age and fame, and paraphrases in length and words from their originals: a text-only
 control tells how often the original can be picked without any model.
 
-The scores that DE-COP is compared with, on the same works: the mean over a work's passages, and how well it tells
-suspect works from clean ones (Duarte et al., 2024, tables 2 and 11).
-
-They need the probabilities of the text itself. Old works and new ones differ in more than having been read, and this
-shows in all of these scores: no membership follows, so the verdict is score_only.
+`DecopBaselines` are the scores that it is compared with (tables 2 and 11). Old works and new ones differ in more than
+having been read, and this shows in all of these scores: no membership follows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The questions of DE-COP: which of four passages is the original, in many orders of the four.
-
-DE-COP's prompts, word for word (tables 7 to 10), and parsing of answers.
+"""The questions of DE-COP, word for word (tables 7 to 10), and how answers are read: which of four passages is the
+original, in many orders of the four.
 """
 
 from __future__ import annotations

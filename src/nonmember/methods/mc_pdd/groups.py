@@ -140,13 +140,7 @@ class McPddGroups(Method):
         is_member = np.repeat([True, False], [len(members.doc_ids), len(others.doc_ids)])
         whole = {name: np.concatenate([members.values[key], others.values[key]]) for name, key in names.items()}
         blind = blind_between(
-            members,
-            others,
-            rng,
-            num_folds=self.num_folds,
-            inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_blind_resamples,
-            alpha=self.alpha,
+            members, others, rng, self.num_folds, self.inverse_penalty, self.num_blind_resamples, self.alpha
         )
         reasons = self.mc_pdd.reasons_against(documents)
         verdict: Verdict = "invalid" if reasons else "score_only"

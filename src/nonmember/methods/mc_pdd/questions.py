@@ -1,20 +1,12 @@
-"""MC-PDD's prompts and parsing of answers.
+"""Which words of a document MC-PDD masks, how it asks for them, and how it reads the answers.
 
 The two prompts are the paper's, word for word (figures 2 and 4). How a list of words is told from anything else is
 ours: the paper does not say.
-
-Which words of a document MC-PDD masks: the most specific by TF-IDF, or random ones as a control; and what counts as
-an occurrence of a word.
 
 A word is a maximal run of letters and digits, with apostrophes and hyphens inside it; an apostrophe at its edge is a
 quotation mark. Words are counted without regard to case. A word *occurs* wherever it stands between characters that are
 neither letters nor digits: "Leon" also in "Leon's" and in "leon_s". One rule serves for masking, where anything less
 would leave the answer in the prompt, for names and for reading answers.
-
-Questions of MC-PDD with their answers, as texts to train on: they teach a small model to answer with ten words.
-
-A model without a chat form goes on with the question; one that has read many such texts goes on with a list. What is in
-the list it has to know or to guess.
 """
 
 from __future__ import annotations
