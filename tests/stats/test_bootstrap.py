@@ -37,7 +37,7 @@ def test_statistic_of_the_worked_example() -> None:
     assert result.rho_reference_target == pytest.approx(0.9, abs=1e-12)
     assert result.rho_distilled_target == pytest.approx(0.2, abs=1e-12)
     assert result.statistic == pytest.approx(0.7, abs=1e-12)
-    assert (result.num_documents, result.num_resamples, result.metric) == (5, 400, "spearman")
+    assert (result.num_documents, result.num_resamples) == (5, 400)
 
 
 def test_every_resample_of_the_worked_example() -> None:
@@ -82,7 +82,6 @@ def test_margin_moves_the_null() -> None:
     np.testing.assert_array_equal(plain.distribution, demanding.distribution)
     assert demanding.p_value == (1 + np.sum(demanding.distribution <= 0.1)) / 401
     assert plain.p_value < demanding.p_value
-    assert demanding.margin == 0.1
 
 
 # --- the distribution ---
@@ -258,8 +257,7 @@ def test_one_correlation_shares_its_draws_with_the_difference(metric) -> None:
 
 def test_one_correlation_leaves_undefined_resamples_out_of_its_interval() -> None:
     result = interval(REFERENCE, TARGET, num_resamples=3000, alpha=0.1)
-    assert result.num_undefined == np.isnan(result.distribution).sum() > 0
-    assert result.undefined_fraction == result.num_undefined / 3000
+    assert np.isnan(result.distribution).any()
     expected = np.nanpercentile(result.distribution, [5, 95])
     assert (result.ci_low, result.ci_high) == pytest.approx(tuple(expected), abs=1e-15)
 
@@ -269,7 +267,6 @@ def test_one_correlation_with_a_constant_score_is_undefined(metric) -> None:
     result = interval([1.0, 1.0, 1.0], [1, 2, 3], metric=metric)
     assert np.isnan([result.statistic, result.ci_low, result.ci_high]).all()
     assert np.isnan(result.distribution).all()
-    assert result.undefined_fraction == 1.0
 
 
 @pytest.mark.slow

@@ -51,9 +51,6 @@ class CorrelationDifference:
     num_documents: int
     num_resamples: int
     num_undefined: int
-    alpha: float
-    margin: float
-    metric: RankMetric
     distribution: FloatArray
 
     @property
@@ -153,9 +150,6 @@ def difference_of_dependent_correlations(
         num_documents=target.size,
         num_resamples=distribution.size,
         num_undefined=int(np.isnan(distribution).sum()),
-        alpha=alpha,
-        margin=margin,
-        metric=metric,
         distribution=distribution,
     )
 
@@ -169,24 +163,13 @@ class BootstrapCorrelation:
         ci_low: Lower end of the percentile interval of level 1 - alpha over the defined resamples (NaN if there is
             none).
         ci_high: Its upper end.
-        num_undefined: Resamples in which the correlation is undefined because every drawn document ties.
         distribution: [num_resamples] correlation in each resample in the order drawn, NaN where undefined.
     """
 
     statistic: float
     ci_low: float
     ci_high: float
-    num_documents: int
-    num_resamples: int
-    num_undefined: int
-    alpha: float
-    metric: RankMetric
     distribution: FloatArray
-
-    @property
-    def undefined_fraction(self) -> float:
-        """Share of the resamples without a defined correlation, in [0, 1]."""
-        return self.num_undefined / self.num_resamples
 
 
 def bootstrap_correlation(
@@ -234,15 +217,7 @@ def bootstrap_correlation(
     (distribution,) = _resampled_correlations((x,), y, metric, None, num_resamples=num_resamples, rng=rng)
     ci_low, ci_high = percentile_interval(distribution, alpha)
     return BootstrapCorrelation(
-        statistic=rank_correlation(x, y, metric),
-        ci_low=ci_low,
-        ci_high=ci_high,
-        num_documents=y.size,
-        num_resamples=num_resamples,
-        num_undefined=int(np.isnan(distribution).sum()),
-        alpha=alpha,
-        metric=metric,
-        distribution=distribution,
+        statistic=rank_correlation(x, y, metric), ci_low=ci_low, ci_high=ci_high, distribution=distribution
     )
 
 
