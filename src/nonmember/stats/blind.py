@@ -63,18 +63,12 @@ class BlindBaseline:
         characters: Character 1- to 3-grams.
         years: Counts of 1900 ... 2099.
         num_clusters: What the folds and resamples are made of; the number of documents without clusters.
-        num_folds_left_out: Folds in which a kind of document was missing, which have no AUC.
     """
 
     words: BlindAuc
     characters: BlindAuc
     years: BlindAuc
-    num_members: int
-    num_nonmembers: int
     num_clusters: int
-    num_folds_left_out: int
-    num_resamples: int
-    alpha: float
 
     @property
     def largest_auc(self) -> float:
@@ -174,12 +168,7 @@ def blind_baseline(
         words=measure(CountVectorizer(token_pattern=r"(?u)\b\w+\b")),
         characters=measure(CountVectorizer(analyzer="char", ngram_range=(1, 3), lowercase=False)),
         years=measure(CountVectorizer(token_pattern=_YEAR_PATTERN, vocabulary=_YEARS)),
-        num_members=len(members),
-        num_nonmembers=len(nonmembers),
         num_clusters=int(clusters.max()) + 1,
-        num_folds_left_out=num_folds - len(folds),
-        num_resamples=num_resamples,
-        alpha=alpha,
     )
 
 

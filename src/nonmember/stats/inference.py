@@ -70,8 +70,6 @@ class DatasetInference:
     times_dropped: IntArray
     curve_sizes: IntArray
     curve_p_values: FloatArray
-    num_suspect: int
-    num_heldout: int
     num_suspect_fit: int
     num_heldout_fit: int
     num_undefined: int
@@ -214,8 +212,6 @@ def dataset_inference(
         times_dropped=num_splits - times_used,
         curve_sizes=np.array(CURVE_SIZES[: len(curves[0])], dtype=np.int64),
         curve_p_values=np.array(curves),
-        num_suspect=len(suspect),
-        num_heldout=len(heldout),
         num_suspect_fit=fit_sizes[0],
         num_heldout_fit=fit_sizes[1],
         num_undefined=int(np.isnan(statistics).sum()),
