@@ -12,6 +12,7 @@ from nonmember.audits.question import Audit
 from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.methods.comparison import blind_between, kinds_of
+from nonmember.methods.gates import FOLDS, INVERSE_PENALTY
 from nonmember.methods.protocols import PlantsControls
 from nonmember.models.exposure import Exposures
 from nonmember.models.reading import Read
@@ -22,7 +23,6 @@ from nonmember.records.spans import split_words
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, layout_auc
 
 COMPARED_WITH = {HELDOUT: "held-out", UNSEEN: "unseen"}  # groups of documents beside the suspect ones
-NUM_FOLDS, INVERSE_PENALTY = 5, 0.1  # of the classifiers, as of method=blind
 NEAR_COPY, NUM_PERM = 0.7, 64  # as cleaning=deduplicated has them
 FEW_COPIES = 0.05  # share of the units that may be near copies of others
 FEW_DOCUMENTS = 0.05  # share of the set that controls may have read otherwise than is said
@@ -88,17 +88,17 @@ def require_alike(
         return outcome
     suspect = documents[SUSPECT].texts
     aucs = {
-        name: layout_auc(suspect, documents[name].texts, num_folds=NUM_FOLDS, seed=seed)
+        name: layout_auc(suspect, documents[name].texts, num_folds=FOLDS, seed=seed)
         for name in COMPARED_WITH
-        if name in documents and min(len(suspect), len(documents[name].texts)) >= NUM_FOLDS
+        if name in documents and min(len(suspect), len(documents[name].texts)) >= FOLDS
     }
     if not aucs:
         return outcome
     blind: dict[str, float] = {}
     has_texts = all(text.strip() for name in aucs for text in (*suspect, *documents[name].texts))  # recordings may not
     if HELDOUT in aucs and has_texts and outcome.verdict != "score_only":
-        rng = np.random.default_rng([seed, NUM_FOLDS])
-        found = blind_between(documents[SUSPECT], documents[HELDOUT], rng, NUM_FOLDS, INVERSE_PENALTY)
+        rng = np.random.default_rng([seed, FOLDS])
+        found = blind_between(documents[SUSPECT], documents[HELDOUT], rng, FOLDS, INVERSE_PENALTY)
         blind = {name: kind.auc for name, kind in kinds_of(found).items()}
     outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))
     reasons = [

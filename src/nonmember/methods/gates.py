@@ -76,9 +76,3 @@ def kinds_told_apart(suspect: Sequence[str], third: Sequence[str]) -> float:
         rng=np.random.default_rng(FOLDS),
     )
     return max(layout_auc(suspect, third, num_folds=FOLDS, seed=0), blind.words.auc)
-
-
-def same_layout(suspect: Sequence[str], third: Sequence[str], bound: float, *, num_folds: int, seed: int) -> Finding:
-    """Whether two groups of texts were prepared alike."""
-    auc = layout_auc(suspect, third, num_folds=num_folds, seed=seed)
-    return below("layout", auc, bound, "The AUC with which layout alone tells the suspect set from the third text")

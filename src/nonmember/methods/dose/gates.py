@@ -11,8 +11,9 @@ import numpy as np
 import scipy
 
 from nonmember.checks import Checked, Count, Number
-from nonmember.methods.gates import Finding, above, below, same_layout
+from nonmember.methods.gates import Finding, above, below
 from nonmember.records import FloatArray
+from nonmember.stats.blind import layout_auc
 from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.dose_curve import DoseReading
 
@@ -120,7 +121,9 @@ class DoseGates(Checked):
     def of_texts(self, suspect: Sequence[str], third: Sequence[str]) -> list[Finding]:
         if self.max_layout_auc is None:
             return []
-        return [same_layout(suspect, third, self.max_layout_auc, num_folds=self.num_folds, seed=self.seed)]
+        auc = layout_auc(suspect, third, num_folds=self.num_folds, seed=self.seed)
+        what = "The AUC with which layout alone tells the suspect set from the third text"
+        return [below("layout", auc, self.max_layout_auc, what)]
 
 
 def _distance(profile: FloatArray, others: FloatArray) -> float:
