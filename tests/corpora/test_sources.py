@@ -7,9 +7,11 @@ import random
 import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from nonmember.corpora import Cleaned, Hub
+from nonmember.corpora import Cleaned, Documents, Hub
 from tiny import jsonl, text_files
 
 ROWS = ({"id": "a", "text": "One text.", "book": "B"}, {"id": 7, "text": "Another\n text.", "book": 3})
@@ -27,16 +29,54 @@ def test_jsonl_reads_plain_and_gzipped(write_lines, build, name):
     assert {d.domain for d in corpus.documents} == {"books"}
 
 
-def test_jsonl_takes_one_of_several_texts(write_lines, build):
-    """A list in a column, as of paraphrases; a column of that very name comes first."""
-    path = write_lines("a.jsonl", {"id": "a", "said": ["one", "two"], "said.0": "three"}, {"id": "b", "said": ["four"]})
-    assert [d.text for d in build(jsonl(str(path), "id", "said.0")).documents[:1]] == ["three"]
-    with pytest.raises(ValueError, match=r"line 2: column 'said' must hold a list of more than 1 texts, .* 1 of them"):
-        build(jsonl(str(path), "id", "said.1"))
-    plain = write_lines("b.jsonl", {"id": "a", "said": ["one", "two"]}, {"id": "b", "said": ["three", "four"]})
-    assert [d.text for d in build(jsonl(str(plain), "id", "said.1")).documents] == ["two", "four"]
-    with pytest.raises(ValueError, match=r"column 'id' must hold a list of more than 0 texts, but it holds none"):
-        build(jsonl(str(plain), "id", "id.0"))
+NESTED = {"id": "a", "doc": {"body": {"text": "one"}}, "said": [{"by": "two"}, {"by": "three"}], "said.0": "four"}
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "sentence"),
+    [
+        ("doc.body.text", "one", ""),
+        ("said.0", "four", ""),  # a column of that very name comes first
+        ("said.1.by", "three", ""),
+        ("{doc.body.text} {said.1.by} {said.0} {id}", "one three four a", ""),
+        ("doc.body.title", "", "'doc.body.title' leads to nothing: there is no 'title' in column 'doc', but an object"),
+        ("said.2", "", "there is no '2' in column 'said', but a list of 2"),
+        ("{id.0}", "", "there is no '0' in column 'id', but str"),
+        ("doc.body", "", "column 'doc.body' must hold text, but it holds an object"),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_dotted_names_lead_into_objects_and_lists(build, tmp_path, form, field, text, sentence):
+    path = tmp_path / f"a.{form}"
+    if form == "jsonl":
+        path.write_text(json.dumps(NESTED))
+    else:
+        pq.write_table(pa.Table.from_pylist([NESTED]), path)
+    spec = Documents(str(path), field)
+    if text:
+        assert build(spec).documents[0].text == text
+    else:
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            build(spec)
+
+
+def test_bytes_beside_the_texts_are_not_read(build, tmp_path, monkeypatch):
+    """Pictures take a thousand times the memory of texts."""
+    rows = [{"image": {"bytes": b"a" * 99, "path": "a"}, "text": f"text {index}"} for index in range(3)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    asked, iter_batches = [], pq.ParquetFile.iter_batches
+
+    def spied(self, batch_size, columns):
+        asked.append((batch_size <= 1024, columns))
+        return iter_batches(self, batch_size, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spied)
+    assert [item.text for item in build(Documents(str(tmp_path / "a.parquet"))).documents] == [
+        "text 0",
+        "text 1",
+        "text 2",
+    ]
+    assert asked == [(True, ["text"])] * 2
 
 
 def test_jsonl_takes_lists_and_patterns_in_order_each_file_once(write_lines, build, tmp_path):

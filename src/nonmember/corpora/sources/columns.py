@@ -7,8 +7,9 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from nonmember.corpora.sources.rows import Row, kind_of
 from nonmember.corpora.specs import CorpusSpec, document
@@ -81,7 +82,7 @@ def name_of(row: Row, field: str, where: str) -> str:
 
 
 def text_in(row: Row, field: str, where: str, *, or_empty: bool = True) -> str:
-    """The text in a column, or in the list that it holds: "paraphrases.0". or_empty: a missing one is empty."""
+    """The text in a column, or in what it holds (`item_of`). or_empty: a missing one is empty."""
     return _text(item_of(row, field, where), field, where, or_empty)
 
 
@@ -102,8 +103,8 @@ def _text(value: object, field: str, where: str, or_empty: bool) -> str:
 
 
 def as_text(row: Row, field: str, where: str) -> str:
-    """Text or a number as text; nothing where there is none."""
-    value = column_of(row, field, where)
+    """Text or a number as text, of a column or of what lies in it; nothing where there is none."""
+    value = item_of(row, field, where)
     if isinstance(value, str):
         return value
     if is_missing(value):
@@ -142,17 +143,29 @@ def column_of(row: Row, field: str, where: str) -> object:
 
 
 def item_of(row: Row, field: str, where: str) -> object:
-    """Of a column, or of the list in it: "paraphrases.0"."""
-    name, dot, index = field.rpartition(".")
-    if field in row or not (dot and index.isdecimal()):
+    """Of a column, or of what lies in it, through objects and lists: "doc.body.text", "paraphrases.0"."""
+    if (column := next((name for name in paths_to(field) if name in row), None)) is None:
         return column_of(row, field, where)
-    items = column_of(row, name, where)
-    if not isinstance(items, list) or int(index) >= len(items):
-        raise ValueError(
-            f"{where}: column {name!r} must hold a list of more than {index} texts, but it holds "
-            f"{f'{len(items)} of them' if isinstance(items, list) else 'none'}. Name another, or leave such lines out."
-        )
-    return items[int(index)]
+    value = row[column]
+    for name in field[len(column) :].split(".")[1:]:
+        items: Any = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(items, Mapping) and name in items:
+            value = items[name]
+        elif isinstance(items, list) and name.isdecimal() and int(name) < len(items):
+            value = items[int(name)]
+        else:
+            there = f"a list of {len(items)}" if isinstance(items, list) else kind_of(value)
+            raise ValueError(
+                f"{where}: {field!r} leads to nothing: there is no {name!r} in column {column!r}, but {there}. Name "
+                "another, or leave such lines out."
+            )
+    return value
+
+
+def paths_to(field: str) -> list[str]:
+    """The columns in which a field may lie, the longest name first: a.b.c, a.b, a."""
+    parts = field.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 # Which column is which -----------------------------------------------------------------------------------------------

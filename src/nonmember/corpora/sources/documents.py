@@ -27,11 +27,12 @@ from nonmember.corpora.sources.columns import (
     column_of,
     find_id_column,
     find_text_column,
+    paths_to,
     text_in,
     with_distinct_ids,
 )
 from nonmember.corpora.sources.files import File, documents_at, files_at, forms
-from nonmember.corpora.sources.rows import TEXT, NumberedRow, Row, form_of, kind_of, rows_of
+from nonmember.corpora.sources.rows import TEXT, NumberedRow, Row, columns_to_look_at, form_of, kind_of, rows_of
 from nonmember.corpora.specs import CorpusSpec, Cursor, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
@@ -58,7 +59,8 @@ class Documents(FromRows):
         path: A file, a pattern ("part-*.jsonl"), a folder or a list of them. A file may be JSON Lines, a JSON array,
             CSV, TSV, Parquet, Arrow (Feather) or UTF-8 text, plain or compressed (gzip, bzip2, xz, Zstandard, LZ4). In
             a folder all files of one form are read, text files as one document each.
-        text_field: The column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
+        text_field: The column with the text, or a pattern with columns in braces ("{question} {answer}"). Dots lead
+            into objects and lists ("doc.body.text", "{question} {choices.0}"). None: found
             where there is no doubt (`find_text_column`).
         id_field: The column with the id; None: "id" or "doc_id" (`find_id_column`). Without, "stem:number", the number
             of the line or row (in CSV the line of names is the first). Repeated ids: `with_distinct_ids`.
@@ -139,12 +141,13 @@ class Documents(FromRows):
         if self.text_field is not None or files[0].form == "text":
             return self.text_field or TEXT
         for file in files:
-            if rows := [item.row for item in islice(rows_of(file.path, file.form), NUM_INSPECTED)]:
+            columns = columns_to_look_at(file.path, file.form)
+            if rows := [item.row for item in islice(rows_of(file.path, file.form, columns=columns), NUM_INSPECTED)]:
                 return _column_name(find_text_column(rows, self.named_otherwise(), str(file.path)), file)
         raise ValueError(f"{files[0].path} has no documents. Check how it was written.")
 
     def _rows(self, file: File, text_field: str) -> Iterator[NumberedRow]:
-        in_text = IN_BRACES.findall(text_field) or [text_field, text_field.rpartition(".")[0]]
+        in_text = [name for field in IN_BRACES.findall(text_field) or [text_field] for name in paths_to(field)]
         return rows_of(file.path, file.form, split=file.split, columns=[*in_text, *self.named_otherwise()])
 
     def _document(self, file: File, numbered: NumberedRow, text_field: str, id_field: str | None) -> Document:

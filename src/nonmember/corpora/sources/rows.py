@@ -11,6 +11,7 @@ import json
 import lzma
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -34,6 +35,7 @@ BY_SUFFIX: dict[str, Form] = {
 }
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4")  # of compressed files
 TEXT = "text"
+ROWS_AT_ONCE = 1024  # of Parquet
 MORE = "\0"  # key of what stands behind the last column
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -201,6 +203,16 @@ def require_different(names: Sequence[str], path: Path) -> None:
         raise ValueError(f"{path} must have columns of different names; {first_few(twice)} occurs twice.")
 
 
+def columns_to_look_at(path: Path, form: Form) -> list[str] | None:
+    """Those of Parquet that hold no bytes: pictures beside the texts take a thousand times their memory. None: all."""
+    if form != "Parquet" or is_compressed(path):
+        return None
+    try:
+        return [field.name for field in pq.read_schema(path) if "binary" not in str(field.type)]
+    except (pa.ArrowException, OSError):  # of which reading tells
+        return None
+
+
 def _arrow_rows(path: Path, form: Form, columns: Collection[str] | None) -> Iterator[Row]:
     try:
         source: Any = pa.OSFile(str(path))
@@ -209,7 +221,7 @@ def _arrow_rows(path: Path, form: Form, columns: Collection[str] | None) -> Iter
                 source = pa.BufferReader(file.read())
         if form == "Parquet":
             table: Any = pq.ParquetFile(source)
-            names, batches = table.schema_arrow.names, table.iter_batches
+            names, batches = table.schema_arrow.names, partial(table.iter_batches, batch_size=ROWS_AT_ONCE)
         else:
             is_file = source.read(4) in (b"ARRO", b"FEA1")  # else a stream, as `datasets` writes
             source.seek(max(0, source.size() - len(END_OF_STREAM)))
