@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 HERE = Path(__file__).parent
 ROW = re.compile(
     r"│ (?P<name>\w+-[ab]) under \S+\+(?P<read>\d+)x +│.*│ (?P<value>[+-]?[\d.]+) \[(?P<low>[+-]?[\d.]+), "
-    r"(?P<high>[+-]?[\d.]+|-)\] +│ +[\d.]+ │ (?P<verdict>\w+) +│ (?P<truth>\w+)"
+    r"(?P<high>[+-]?[\d.]+|-)\] +│ +[\d.]+ │ (?P<verdict>[\w ]+?) +│ (?P<truth>\w+)"
 )
 COLOURS = {"non_member": "#0072b2", "member": "#d55e00"}
 
@@ -31,7 +31,7 @@ def rows() -> list[dict[str, str]]:
 def paint(panel: Axes, found: list[dict[str, str]], *, diamonds: bool) -> None:
     for place, row in enumerate(found):
         colour = COLOURS[row["truth"]]
-        inside = colour if row["verdict"] == "evidence_of_non_membership" else "white"
+        inside = colour if row["verdict"] == "not used" else "white"
         panel.plot([float(row["low"]), float(row["high"])], [place, place], color=colour, linewidth=1.6)
         panel.plot(float(row["value"]), place, "o", color=colour, markerfacecolor=inside, markersize=7)
         if diamonds:

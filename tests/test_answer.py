@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
+from pathlib import Path
 
-import made_up
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parent / "reporting"))
+import made_up
 
 import tiny
 from nonmember.api.results import facts_of

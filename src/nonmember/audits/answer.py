@@ -59,7 +59,7 @@ def answer_of(
         hypothesis=question.null_hypothesis,
         guarantee=audit.method.guarantee,
         because=_because(conclusion, outcome, audit, statistics),
-        next=_next(conclusion, outcome, audit),
+        next=_next(conclusion, outcome, audit, statistics.num_documents),
         finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         target=AnsweredTarget(question.target, keys["target"][:DIGITS] if "target" in keys else None),
         documents=AnsweredDocuments(question.corpus, statistics.num_documents, keys["corpus"][:DIGITS]),
@@ -108,7 +108,7 @@ def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statist
     return tuple(reasons[:MOST_REASONS])
 
 
-def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit) -> str:
+def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: int) -> str:
     """The first that is not done already."""
     gates = outcome.details.to_json().get("gates") or {}
     failed = [name for name, gate in gates.items() if not gate["passed"]]
@@ -119,7 +119,8 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit) -> str:
         given.append("mend what the reason names, then start the same command again")
     if conclusion in ("no answer", "score only"):
         given.append(UNREAD)
-        given.append(f"more documents: {FEW_DOCUMENTS} or more")
+        if number < FEW_DOCUMENTS:
+            given.append(f"more documents: {FEW_DOCUMENTS} or more")
         given.append("nonmember advise target.path=MODEL data.path=FILE, which ranks the methods that apply")
     score = getattr(getattr(audit.method, "score", None), "name", "")
     done = {UNREAD: audit.heldout is not None, REMEDIES["spread"]: score == "loss"}

@@ -78,8 +78,8 @@ Picture = Literal["ranks", "pairs", "groups", "gains", "shards", "answers", "cha
 MIN_CLUSTERS = 10  # of a set: with fewer, variances and resamples by clusters are too narrow
 INVALID_CLAIM = "A precondition of the test failed; nothing may be concluded."
 SAME_DISTRIBUTION = (
-    "Suspect and held-out text must be draws from one distribution: run the blind baseline (method=blind) on the same "
-    "two sets."
+    "Suspect and held-out text must be draws from one distribution: that the blind control cannot distinguish them is "
+    "no proof of it."
 )
 INVALID_WITHOUT_TEST = "A precondition failed; nothing may be concluded."  # of FSD, KDS and MC-PDD, as bundles state it
 

@@ -198,13 +198,21 @@ class Answer(Recorded):
 
     def lines(self) -> list[str]:
         """As every view shows it, in this order: the sentence, why, how sure, what to do next."""
-        sure = {"exact": "exact", "asymptotic": "for many documents", "model-based": "as far as its model is right"}
+        sure = {
+            "exact": "is exact",
+            "asymptotic": "holds for many documents (asymptotic)",
+            "model-based": "holds as far as the model of its errors is right",
+        }
         looks = f" {self.other_looks} other audits of these documents and this target were made before; each was a "
         looks = f"{looks}further chance to be wrong." if self.other_looks else ""
         return [
             f"{self.conclusion.upper()}: {self.sentence}",
             *(f"Why: {reason}" for reason in self.because),
-            *([f"The test's error rate holds {sure[self.guarantee]}.{looks}"] if self.p is not None else []),
+            *(
+                [f"The test's error rate {sure[self.guarantee]}.{looks}"]
+                if self.p is not None and self.guarantee in sure
+                else []
+            ),
             f"Next: {self.next}",
         ]
 
