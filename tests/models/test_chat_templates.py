@@ -34,6 +34,15 @@ MISTRAL = (
     "<s>{% for m in messages %}{% if m['role'] == 'user' %}{{ ' [INST] ' + m['content'] + ' [/INST]' }}"
     "{% else %}{{ ' ' + m['content'] + '</s>' }}{% endif %}{% endfor %}"
 )
+# Of Qwen3, what it does with thoughts: none but the last turn's are written, and that turn has them, empty ones too.
+QWEN3 = (
+    "{% for m in messages %}{% set content = m['content'] %}{% set thoughts = '' %}"
+    "{% if m['role'] == 'assistant' and '</think>' in content %}"
+    "{% set thoughts = content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}"
+    "{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}"
+    "{{ '<|im_start|>' + m['role'] + '\n' }}{% if m['role'] == 'assistant' and loop.last %}"
+    "{{ '<think>\n' + thoughts.strip('\n') + '\n</think>\n\n' }}{% endif %}{{ content + '<|im_end|>\n' }}{% endfor %}"
+)
 TALK = [Turn("user", "model"), Turn("assistant", " user\n"), Turn("user", "Hi"), Turn("assistant", "Hello")]
 
 
@@ -73,6 +82,23 @@ def test_what_the_assistant_says_is_found_by_any_template(template: str, expecte
     turns = [turn._asdict() for turn in TALK]
     assert "".join(pieces) == whole.apply_chat_template(turns, tokenize=False, add_generation_prompt=False)
     assert list(pieces[1::2]) == expected
+
+
+def test_thoughts_that_a_template_writes_are_what_the_assistant_says() -> None:
+    said = "<think>\nA greeting.\n</think>\n\nHello"
+    write = ChatTemplate(Templated(QWEN3))
+    first = [Turn("user", "Hi"), Turn("assistant", said)]
+    before = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    assert write(first) == (before, said, "<|im_end|>\n")
+    assert write([first[0], Turn("assistant", "Hello")]) == (
+        f"{before}<think>\n\n</think>\n\n",
+        "Hello",
+        "<|im_end|>\n",
+    )
+    # Those of earlier turns are left out, and line breaks put in.
+    for changed in ([*first, *TALK[2:]], [first[0], Turn("assistant", said.replace("\n", ""))]):
+        with pytest.raises(Refusal, match=r"changes what is said in turn 2 \(assistant\)"):
+            write(changed)
 
 
 def test_a_system_turn_goes_before_the_request_where_the_template_has_none() -> None:

@@ -22,6 +22,7 @@ from nonmember.runtime.progress import tracked
 
 MARK = "\ue000{}\ue001"  # of the private use area: in no template
 IN_MARKS = re.compile("\ue000(\\d+)\ue001")
+THOUGHTS = re.compile(r"<think>.*</think>\s*", re.DOTALL)
 ASSISTANT = "assistant"
 PLAIN = "plain"  # the template without a program: "User: ...", an empty line, "Assistant: ..."
 WHAT_TO_DO = "Give data.template=plain, which writes 'User: ...' and 'Assistant: ...' before the turns"
@@ -112,12 +113,19 @@ class ChatTemplate:
         """
         why: list[Refusal] = []
         for form in _forms(turns):
+            heads = [_thoughts(turn) for turn in form]
             try:
-                text, frame = self._text(form), self._frame(tuple(turn.role for turn in form))
+                text, frame = self._text(form), self._frame(tuple(turn.role for turn in form), tuple(heads))
             except Refusal as error:
                 why.append(error)
                 continue
-            return _pieces(form, frame, _contents(text, frame, form))
+            rests = [turn._replace(content=turn.content[len(head) :]) for turn, head in zip(form, heads, strict=True)]
+            for index, head in enumerate(heads):
+                if not frame[index].endswith(head):
+                    raise _changed(index, form)
+            before = [item[: len(item) - len(head)] for item, head in zip(frame, [*heads, ""], strict=True)]
+            contents = zip(heads, _contents(text, frame, rests), strict=True)
+            return _pieces(form, before, [head + content for head, content in contents])
         raise why[0]
 
     def _text(self, turns: Sequence[Turn]) -> str:
@@ -135,14 +143,17 @@ class ChatTemplate:
             line = (str(error).splitlines() or [type(error).__name__])[0]
             raise Refusal(line[:200].rstrip(".")) from error
 
-    def _frame(self, roles: tuple[str, ...]) -> list[str]:
-        """What the template writes before, between and behind turns of these roles."""
-        if roles not in self._frames:
-            parts = IN_MARKS.split(self._text([Turn(role, MARK.format(index)) for index, role in enumerate(roles)]))
+    def _frame(self, roles: tuple[str, ...], heads: tuple[str, ...]) -> list[str]:
+        """What the template writes before, between and behind turns of these roles, which begin with these thoughts."""
+        key = (*roles, *heads)
+        if key not in self._frames:
+            numbered = enumerate(zip(roles, heads, strict=True))
+            marked = [Turn(role, head + MARK.format(index)) for index, (role, head) in numbered]
+            parts = IN_MARKS.split(self._text(marked))
             if parts[1::2] != [str(index) for index in range(len(roles))]:
                 raise Refusal("it does not write each turn once, in their order")
-            self._frames[roles] = parts[::2]
-        return self._frames[roles]
+            self._frames[key] = parts[::2]
+        return self._frames[key]
 
 
 def _forms(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
@@ -150,6 +161,16 @@ def _forms(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
     yield turns
     if len(turns) > 1 and turns[0].role == "system" and turns[1].role == "user":
         yield [Turn("user", f"{turns[0].content}\n\n{turns[1].content}"), *turns[2:]]
+
+
+def _thoughts(turn: Turn) -> str:
+    """That an assistant's turn begins with: templates look for them, and write turns with and without otherwise."""
+    found = THOUGHTS.match(turn.content) if turn.role == ASSISTANT else None
+    return found[0] if found else ""
+
+
+def _changed(index: int, turns: Sequence[Turn]) -> Refusal:
+    return Refusal(f"it changes what is said in turn {index + 1} ({turns[index].role})")
 
 
 def _contents(text: str, frame: Sequence[str], turns: Sequence[Turn]) -> list[str]:
@@ -160,7 +181,9 @@ def _contents(text: str, frame: Sequence[str], turns: Sequence[Turn]) -> list[st
         forms = (turn.content, turn.content.strip(), turn.content.lstrip(), turn.content.rstrip())
         content = next((form for form in forms if text.startswith(form + behind, position)), None)
         if content is None or not matches:
-            raise Refusal(f"it changes what is said in turn {index + 1} ({turn.role})")
+            # What stands behind a turn that is there belongs to the next.
+            is_there = index + 1 < len(turns) and any(text.startswith(form, position) for form in forms)
+            raise _changed(index + is_there, turns)
         contents.append(content)
         position += len(content) + len(behind)
     if position != len(text):
