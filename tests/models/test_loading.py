@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
 import importlib.util
 import json
 import os
@@ -17,7 +16,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 import transformers
-from safetensors import SafetensorError
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -34,6 +32,7 @@ from nonmember.models.encoding import (
 from nonmember.models.hub import base_of, load_tokenizer, pretrained_identity
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import LoadedModel, from_scratch, load_pretrained, save, train_tokenizer
+from nonmember.models.templates import rendered
 from nonmember.records import Corpus, Document
 
 CORPUS = Corpus(tiny.GENERAL.documents)
@@ -214,25 +213,21 @@ def test_fewer_bits_are_asked_of_transformers(folder, monkeypatch, quantization,
         assert (bits.bnb_4bit_quant_type, bits.bnb_4bit_compute_dtype) == ("nf4", arithmetic)
 
 
-@pytest.mark.parametrize(
-    ("part", "error", "kind"),
-    [
-        ("model", SafetensorError("I/O error: os error 28"), OSError),
-        ("tokenizer", Exception("No space left on device (os error 28)"), OSError),  # as tokenizers has it
-        ("model", SafetensorError("too large"), SafetensorError),
-    ],
-)
-def test_what_cannot_be_saved_says_why(folder, monkeypatch, part, error, kind):
-    loaded = load_folder(folder)
-
-    def save_pretrained(_):
-        raise error
-
-    monkeypatch.setattr(getattr(loaded, part), "save_pretrained", save_pretrained)
-    with pytest.raises(kind) as caught:
-        save(loaded, folder)
-    if kind is OSError:
-        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(folder))
+def test_what_a_chat_template_is_given_is_a_setting_of_the_model(folder):
+    template = (
+        "{{ '' if enable_thinking is defined and not enable_thinking else 'Think. ' }}{{ messages[0]['content'] }}"
+    )
+    (folder / "chat_template.jinja").write_text(template)
+    plain, quiet = Pretrained(str(folder)), Pretrained(str(folder), chat_template_kwargs={"enable_thinking": False})
+    turns = [{"role": "user", "content": "Hi"}]
+    for spec, expected in ((plain, "Think. Hi"), (quiet, "Hi")):
+        assert rendered(load_tokenizer(spec), turns, add_generation_prompt=True) == expected
+    assert plain.recipe() == replace(quiet, chat_template_kwargs=None).recipe() != quiet.recipe()
+    assert pretrained_identity(quiet) == pretrained_identity(plain) | {
+        "chat_template_kwargs": {"enable_thinking": False}
+    }
+    with pytest.raises(ValueError, match=r"has no thinking \(chat_template_kwargs"):
+        load_tokenizer(Pretrained(str(folder), chat_template_kwargs={"thinking": False}))
 
 
 def test_scratch_models_are_drawn_from_their_seed_alone(tokenizer):

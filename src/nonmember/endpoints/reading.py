@@ -16,7 +16,10 @@ DECLINED, BROKEN_OFF = ("content_filter", "refusal", "safety"), ("error", "abort
 MOST_TOKENS = 10_000_000  # of one answer
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 ONLY_THOUGHTS = "it holds thoughts and no answer"
-STILL_THINKING = "it was cut while it still thought: give it room (request_settings.min_output_tokens)"
+STILL_THINKING = (
+    "it was cut while it still thought: give it room (request_settings.min_output_tokens), or have it not think "
+    "(chat_template_kwargs={enable_thinking: false})"
+)
 
 # How models mark their thoughts where the server leaves them in the text.
 _OPEN = re.compile(r"\s*(?:<think(?:ing)?>|\[THINK\]|<\|channel\|>analysis)", re.IGNORECASE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
     # By another attention numbers move at the level of rounding, so that they are kept apart, as a dtype's.
     read_as = {name: getattr(spec, name) for name in ("dtype", "quantization", "attention", "bos")}
+    if spec.chat_template_kwargs:
+        read_as["chat_template_kwargs"] = dict(spec.chat_template_kwargs)
     folder = Path(spec.path)
     if folder.is_dir():
         return {**folder_identity(folder), **read_as, **_adapted(base_of(spec))}
@@ -74,8 +77,9 @@ def load_tokenizer(spec: Pretrained) -> Any:
     those of a model and its continuations, one is loaded and tried once a process, and no caller changes it."""
     folder = Path(spec.path)
     if not folder.is_dir():
-        return _tried(spec.path, spec.bos, **location(spec))
-    return _shared(_Folder(tokenizer_identity(folder), spec.path), spec.bos, **location(spec))
+        return _tried(spec.path, spec.bos, spec.chat_template_kwargs, **location(spec))
+    known = _Folder(tokenizer_identity(folder), spec.path)
+    return _shared(known, spec.bos, spec.chat_template_kwargs, **location(spec))
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,8 @@ class _Folder:
 
 
 @functools.lru_cache(maxsize=8)
-def _shared(folder: _Folder, bos: str, **where: Any) -> Any:
-    tokenizer = _tried(folder.path, bos, **where)
+def _shared(folder: _Folder, bos: str, template: Any, **where: Any) -> Any:
+    tokenizer = _tried(folder.path, bos, template, **where)
     _IDENTITIES[tokenizer] = f"{folder.files} {bos}"
     return tokenizer
 
@@ -98,7 +102,7 @@ def identity_of_shared(tokenizer: Any) -> str | None:
     return _IDENTITIES.get(tokenizer)
 
 
-def _tried(path: str, bos: str, **where: Any) -> Any:
+def _tried(path: str, bos: str, template: Any, **where: Any) -> Any:
     from transformers import AutoTokenizer
 
     imported()
@@ -114,6 +118,11 @@ def _tried(path: str, bos: str, **where: Any) -> Any:
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
     tokenizer = prepared(tokenizer, bos, path)
+    tokenizer.chat_template_kwargs = dict(template or ())
+    if unknown := [
+        name for name in tokenizer.chat_template_kwargs if not re.search(rf"\b{name}\b", str(tokenizer.chat_template))
+    ]:
+        raise ValueError(f"The chat template of {path} has no {unknown[0]} (chat_template_kwargs). Correct the name.")
     _warn_if_read_otherwise(tokenizer, path, where.get("revision"))
     return tokenizer
 

@@ -28,7 +28,10 @@ chat_template_utils._compile_jinja_template = _compiled  # type: ignore[assignme
 def rendered(tokenizer: Any, turns: Sequence[dict[str, Any]], *, add_generation_prompt: bool) -> str:
     """The dialogue as text. Raises TemplateError where the template refuses these turns or fails at them."""
     try:
-        text = tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=add_generation_prompt)
+        further = getattr(tokenizer, "chat_template_kwargs", {})
+        text = tokenizer.apply_chat_template(
+            list(turns), tokenize=False, add_generation_prompt=add_generation_prompt, **further
+        )
     except TemplateError:
         raise
     except Exception as error:  # of a program that is not ours

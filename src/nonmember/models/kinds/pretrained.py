@@ -39,6 +39,10 @@ def resolved_dtype(dtype: str, builder: Builder) -> str:
     return "bfloat16" if builder.compute.has_bfloat16 else "float32"
 
 
+def _pairs(value: Any, name: str, *, or_null: bool = True) -> tuple[tuple[str, Any], ...] | None:
+    return tuple(sorted(dict(value).items())) or None
+
+
 @dataclass(frozen=True)
 class Pretrained(ModelSpec):
     """A causal language model from a folder or, where there is no such folder, from the Hugging Face hub; or from a
@@ -50,6 +54,7 @@ class Pretrained(ModelSpec):
     attention: of `ATTENTIONS`, the implementation; "auto" is sdpa where the architecture has it. What the model's own
         configuration says of it is not read.
     bos: of `base.BOS`: whether a beginning-of-text token is read before each text.
+    chat_template_kwargs: what its chat template is given beside the turns, as {enable_thinking: false}.
     """
 
     path: Annotated[str, require_text]
@@ -60,6 +65,7 @@ class Pretrained(ModelSpec):
     quantization: Annotated[str, OneOf(QUANTIZATIONS)] = "none"
     attention: Annotated[str, OneOf(ATTENTIONS)] = "auto"
     bos: Annotated[str, require_bos] = "auto"
+    chat_template_kwargs: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...] | None, _pairs] = None
 
     fields_called = "{field} of a model"
 
@@ -72,7 +78,8 @@ class Pretrained(ModelSpec):
         return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
-        return asdict(self)
+        recipe = asdict(self)
+        return recipe if recipe.pop("chat_template_kwargs") is None else asdict(self)
 
     @property
     def adapts(self) -> bool:
