@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from test_completeness import TOKENIZER, llama, saved
 from torch import Tensor
+from transformers import AutoModelForCausalLM
 
 import tiny
 from marks import slow
@@ -112,6 +113,32 @@ def grown(**changes: Any) -> Any:
 def test_rows_for_added_tokens_are_read_with_the_adapter(base, tmp_path):
     expected = adapter(tmp_path, base, lora(modules_to_save=["embed_tokens", "lm_head"]), grown())
     assert torch.equal(load_folder(tmp_path).model(input_ids=IDS).logits, expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "merges"),
+    [
+        ({"trainable_token_indices": [1, 2]}, 0, True),
+        ({"trainable_token_indices": {"embed_tokens": [1, 2]}, "ensure_weight_tying": True}, 0, True),
+        ({"trainable_token_indices": [1, len(TOKENIZER) + 1]}, 2, True),  # rows of its own
+        ({"trainable_token_indices": {"lm_head": [1, 2]}}, 0, False),  # peft adds them to the embedding too
+        ({"modules_to_save": ["embed_tokens"]}, 0, True),
+    ],
+)
+def test_single_rows_of_a_tied_matrix(tmp_path, settings, more, merges):
+    base = saved(tmp_path / "tied", llama(tie_word_embeddings=True))
+    model = AutoModelForCausalLM.from_pretrained(base)  # from which peft sees that there are more rows
+    if more:
+        model.resize_token_embeddings(num_embeddings(model) + more, mean_resizing=False)
+    expected = adapter(tmp_path / "adapter", base, lora(**settings), model)
+    spec = Pretrained(str(tmp_path / "adapter"))
+    torch.testing.assert_close(load_pretrained(spec).model(input_ids=IDS).logits, expected, atol=1e-5, rtol=0)
+    if merges:
+        merged = load_pretrained(spec, merged=True).model(input_ids=IDS).logits
+        torch.testing.assert_close(merged, expected, atol=1e-5, rtol=0)
+    else:
+        with pytest.raises(ValueError, match="Merged into its base it gives other logits"):
+            load_pretrained(spec, merged=True)
 
 
 @pytest.mark.parametrize("tied", [False, True])

@@ -12,8 +12,10 @@ from peft.utils import get_peft_model_state_dict, load_peft_weights
 from torch import Tensor
 
 from nonmember.models.completeness import named
+from nonmember.models.forward import full_logits, number_of_embeddings
 
 PREFIX = "base_model.model."
+SHORT, MOST_MOVED = 16, 0.25  # tokens read, and how far logits may move by rounding when an adapter is merged
 COPIES = (".modules_to_save.", ".original_module.")  # which peft may write beside a module that was trained whole
 
 
@@ -48,9 +50,19 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
             f"It holds {named(foreign)}, which its adapter_config.json does not name or its base does not have. Take "
             "both files from one save_pretrained, and the base that it was trained on."
         )
-    if merged:
-        return model.merge_and_unload(safe_merge=True).requires_grad_(True).eval()
-    return model.get_base_model().eval()
+    if not merged:
+        return model.get_base_model().eval()
+    probe_BT = torch.arange(min(SHORT, number_of_embeddings(model)[0]), device=model.device)[None]
+    with torch.no_grad():
+        beside = full_logits(model.eval(), probe_BT).float()
+        whole = model.merge_and_unload(safe_merge=True).requires_grad_(True).eval()
+        moved = float((full_logits(whole, probe_BT).float() - beside).abs().max() / beside.std())
+    if not moved < MOST_MOVED:  # as peft merges rows of an output matrix into the embedding that it is tied to
+        raise ValueError(
+            f"Merged into its base it gives other logits (by {moved:.2g} standard deviations): the base shares a "
+            "matrix that the adapter changes in one place. Train it on a base with an output matrix of its own."
+        )
+    return whole
 
 
 def _grow(base: Any, weights: Mapping[str, Tensor], config: Any) -> None:
@@ -58,7 +70,8 @@ def _grow(base: Any, weights: Mapping[str, Tensor], config: Any) -> None:
     parts = [base.get_input_embeddings(), base.get_output_embeddings()]
     is_tied = parts[1] is not None and parts[0].weight is parts[1].weight
     names = [name for name, module in base.named_modules() if any(module is part for part in parts)]
-    keys = {name: (f"{PREFIX}{name}.weight", f"{PREFIX}{name}.base_layer.weight") for name in names}
+    of_layer = ("", "base_layer.", "token_adapter.base_layer.")
+    keys = {name: [f"{PREFIX}{name}.{part}weight" for part in of_layer] for name in names}
     rows = {name: len(weights[key]) for name, forms in keys.items() for key in forms if key in weights}
     before, most = len(parts[0].weight), max(rows.values(), default=0)
     if most <= before:
