@@ -78,6 +78,8 @@ def _without_answer(run: Run) -> str:
     """The result, but for the words that repeat it and the time of day."""
     values = json.loads(run.result.to_json())
     del values["answer"]
+    if not values["question"].get("swept"):
+        values["question"].pop("swept", None)
     return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
 
