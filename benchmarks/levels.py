@@ -188,7 +188,7 @@ def dose(planted: float, claim: str, errors: FloatArray) -> Callable[[Generator,
 
 RULES = [
     Rule("prism", "150 documents", "asymptotic", prism(None)),
-    Rule("prism", "150 documents of 15 clusters", "asymptotic", prism(15), 0.5),
+    Rule("prism", "150 documents of 15 clusters", "asymptotic", prism(15), 0.2),
     Rule("dose, *not used*", "the panel's shape of errors", "model-based", dose(1.0, "not used", SHAPE)),
     Rule("dose, *not used*", "another shape", "model-based", dose(1.0, "not used", OTHER)),
     Rule("dose, *used*", "the panel's shape of errors", "model-based", dose(0.0, "used", SHAPE)),

@@ -10,7 +10,6 @@
     nm.load_results("outputs/audits")                             finished audits, a row each
     nm.load_scores("outputs/scores/NAME")                         scores of streamed documents, batch by batch
     nm.scores, nm.stats                                           every score and statistic, on arrays
-    nm.metrics                                                    those of a training, as torchmetrics and a callback
 
 Nothing is imported before it is used.
 """
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from nonmember import metrics, scores, stats
+    from nonmember import scores, stats
     from nonmember.api.advising import advise
     from nonmember.api.auditing import audit
     from nonmember.api.planting import make_canaries
@@ -39,7 +38,6 @@ __all__ = [
     "load_results",
     "load_scores",
     "make_canaries",
-    "metrics",
     "prism_test",
     "score",
     "scores",
@@ -60,7 +58,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("metrics", "scores", "stats"):
+    if name in ("scores", "stats"):
         return importlib.import_module(f"nonmember.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

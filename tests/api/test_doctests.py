@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 import nonmember as nm
-from nonmember import api
+from nonmember import api, scoring
 from nonmember.checks import Checked
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (nm.metrics, nm.scores, nm.stats, api)
+    for package in (nm.scores, nm.stats, scoring, api)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 FUNCTIONS = [
