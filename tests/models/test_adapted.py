@@ -21,6 +21,7 @@ from marks import slow
 from nonmember.models import Pretrained
 from nonmember.models.base import Whole
 from nonmember.models.forward import split_forward
+from nonmember.models.hub import pretrained_identity
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import load_pretrained, num_embeddings
 from nonmember.training.adapters import add_adapter
@@ -199,8 +200,13 @@ def test_what_is_wrong_is_named(base, tmp_path, changes, config, how, sentence):
 @pytest.mark.parametrize(
     ("named", "sentence"), [(None, "got null"), ("owner/name", "owner/name"), ("/no/where", "/no/where")]
 )
-def test_a_base_that_is_not_here_is_named(tmp_path, named, sentence):
-    adapter(tmp_path, named, lora())
+def test_a_base_that_is_not_here_is_named_and_can_be_given(base, tmp_path, named, sentence):
+    expected = adapter(tmp_path, named, lora())
     with pytest.raises(ValueError, match=sentence) as caught:
         load_folder(tmp_path)
     assert "\n" not in str(caught.value)
+    given = Pretrained(str(tmp_path), base=str(base))
+    assert torch.equal(load_pretrained(given).model(input_ids=IDS).logits, expected)
+    assert pretrained_identity(given)["adapter_on"] == pretrained_identity(Pretrained(str(base)))
+    with pytest.raises(ValueError, match=r"is what an adapter is put on, and .*a-base is no adapter"):
+        load_pretrained(Pretrained(str(base), base=str(base)))

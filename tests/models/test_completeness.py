@@ -13,6 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import (
+    AutoConfig,
+    AutoModelForImageTextToText,
     Gemma2Config,
     Gemma2ForCausalLM,
     LlamaConfig,
@@ -24,6 +26,7 @@ from transformers.integrations import hub_kernels
 
 import tiny
 from nonmember.models import Gguf, Pretrained, Scratch, loading
+from nonmember.models.forward import split_forward
 from nonmember.models.hub import pretrained_identity
 from nonmember.models.kinds.pretrained import ATTENTIONS, load_folder
 from nonmember.models.loading import load_pretrained, own_implementation, train_tokenizer
@@ -214,6 +217,26 @@ def test_an_implementation_that_is_not_there_says_so(sound, tmp_path, monkeypatc
     monkeypatch.setattr(LlamaForCausalLM, "_compatible_flash_implementations", ["owner/kernel"], raising=False)
     with pytest.raises(ValueError, match="kernels"):
         load_pretrained(Pretrained(str(sound), attention="flash_attention_2"))
+
+
+VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+WITH_PICTURES = {
+    "mistral3": {"model_type": "pixtral", "head_dim": 8, "image_size": 28, "patch_size": 14},
+    "llava": {"model_type": "clip_vision_model", "image_size": 28, "patch_size": 14, "projection_dim": 16},
+}
+
+
+@pytest.mark.parametrize("kind", WITH_PICTURES)
+def test_models_of_text_and_pictures_are_read_as_text(tmp_path, kind):
+    """transformers knows these as no AutoModelForCausalLM."""
+    text = {"model_type": "llama", **SIZES, "vocab_size": len(TOKENIZER)}
+    config = AutoConfig.for_model(kind, text_config=text, vision_config=VISION | WITH_PICTURES[kind])
+    model = AutoModelForImageTextToText.from_config(config).eval()
+    loaded = load_folder(saved(tmp_path / kind, model)).model
+    ids = torch.arange(12)[None]
+    assert torch.equal(loaded(input_ids=ids).logits, model(input_ids=ids).logits)
+    assert split_forward(loaded).streaming
+    assert position_limit(loaded.config) == config.text_config.max_position_embeddings
 
 
 # Positions --------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
             f"{first_line(error)} Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
-    base = None if adapter is None else _named(Path(adapter), spec)
+    base = _named(adapter, spec)
     return {"path": spec.path, "commit": commit, **read_as, **_adapted(base)}
 
 
@@ -160,17 +160,23 @@ def base_of(spec: Pretrained) -> Pretrained | None:
     """What an adapter is put on; None where the path is that of a whole model."""
     folder = Path(spec.path)
     if folder.is_dir():
-        return _named(folder / ADAPTER, spec) if holds_adapter(folder) else None
+        adapter = folder / ADAPTER if holds_adapter(folder) else None
+        return _named(adapter, spec)
     from transformers.utils import find_adapter_config_file
 
-    adapter = find_adapter_config_file(spec.path, revision=spec.revision)
-    return None if adapter is None else _named(Path(adapter), spec)
+    return _named(find_adapter_config_file(spec.path, revision=spec.revision), spec)
 
 
-def _named(adapter: Path, spec: Pretrained) -> Pretrained:
+def _named(adapter: str | Path | None, spec: Pretrained) -> Pretrained | None:
     """The base of an adapter, as `spec` is read, at the revision that its file names; else at the adapter's own."""
-    base, revision = named_base(adapter)
-    return replace(spec, path=base, revision=revision or spec.revision)
+    if adapter is None:
+        if spec.base is not None:
+            raise ValueError(
+                f"base is what an adapter is put on, and {spec.path} is no adapter. Leave base={spec.base} out."
+            )
+        return None
+    base, revision = (spec.base, None) if spec.base is not None else named_base(Path(adapter))
+    return replace(spec, path=base, revision=revision or spec.revision, base=None)
 
 
 def location(spec: Pretrained) -> Mapping[str, Any]:

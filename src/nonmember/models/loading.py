@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoTokenizer,
     BitsAndBytesConfig,
     PreTrainedConfig,
@@ -145,7 +146,11 @@ def _whole(spec: Pretrained, **options: Any) -> Any:
     where = {"trust_remote_code": False, **location(spec)}  # without, transformers asks on a terminal
     config = _config_of(spec)
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        # Some models of text and pictures (Mistral 3) are known by that alone; of text they are read as all others.
+        with_pictures = type(config) in AutoModelForImageTextToText._model_mapping
+        known = AutoModelForCausalLM._model_mapping
+        kind = AutoModelForImageTextToText if with_pictures and type(config) not in known else AutoModelForCausalLM
+        loaded: Any = kind.from_pretrained(
             spec.path,
             config=config,
             attn_implementation=None if spec.attention == "auto" else spec.attention,

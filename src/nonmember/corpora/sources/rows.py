@@ -221,7 +221,8 @@ def _arrow_rows(path: Path, form: Form, columns: Collection[str] | None) -> Iter
                 source = pa.BufferReader(file.read())
         if form == "Parquet":
             table: Any = pq.ParquetFile(source)
-            names, batches = table.schema_arrow.names, partial(table.iter_batches, batch_size=ROWS_AT_ONCE)
+            names: list[str] = table.schema_arrow.names
+            batches: Any = partial(table.iter_batches, batch_size=ROWS_AT_ONCE)
         else:
             is_file = source.read(4) in (b"ARRO", b"FEA1")  # else a stream, as `datasets` writes
             source.seek(max(0, source.size() - len(END_OF_STREAM)))

@@ -54,6 +54,7 @@ class Pretrained(ModelSpec):
     attention: of `ATTENTIONS`, the implementation; "auto" is sdpa where the architecture has it. What the model's own
         configuration says of it is not read.
     bos: of `base.BOS`: whether a beginning-of-text token is read before each text.
+    base: what an adapter is put on, in place of what its file names; null: that.
     chat_template_kwargs: what its chat template is given beside the turns, as {enable_thinking: false}.
     """
 
@@ -65,6 +66,7 @@ class Pretrained(ModelSpec):
     quantization: Annotated[str, OneOf(QUANTIZATIONS)] = "none"
     attention: Annotated[str, OneOf(ATTENTIONS)] = "auto"
     bos: Annotated[str, require_bos] = "auto"
+    base: Annotated[str | None, require_text] = None
     chat_template_kwargs: Annotated[Mapping[str, Any] | tuple[tuple[str, Any], ...] | None, _pairs] = None
 
     fields_called = "{field} of a model"
@@ -78,8 +80,8 @@ class Pretrained(ModelSpec):
         return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
-        recipe = asdict(self)
-        return recipe if recipe.pop("chat_template_kwargs") is None else asdict(self)
+        optional = ("base", "chat_template_kwargs")
+        return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
 
     @property
     def adapts(self) -> bool:
