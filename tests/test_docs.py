@@ -7,13 +7,16 @@ import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
 from marks import thinned
 from nonmember.cli.main import COMMANDS
 from nonmember.config.choices import options
+from nonmember.config.compose import composed
 from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[1]
@@ -192,3 +195,18 @@ def test_the_reference_has_every_module_of_statistics():
     page = (ROOT / "docs" / "api" / "stats.md").read_text(encoding="utf-8")
     modules = (ROOT / "src" / "nonmember" / "stats").glob("[!_]*.py")
     assert set(re.findall(r"automodule:: (\S+)", page)) == {f"nonmember.stats.{path.stem}" for path in modules}
+
+
+def test_defaults_and_levels_in_documents_are_those_of_conf():
+    """What pages once had wrong: the score of the difference in differences, and the level of LLM-DI."""
+
+    def method_of(name: str) -> Any:
+        with composed("audit", [f"method={name}", "world=micro"]) as (config, _):
+            return OmegaConf.to_container(config.method, resolve=True)
+
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "methods").glob("*.md")}
+    assert method_of("difference_in_differences")["score"]["_target_"] == "nonmember.scores.Wbc"
+    assert "default [WBC]" in pages["difference_in_differences.md"]
+    level = f"{method_of('llm_di')['alpha']:g}".lstrip("0")
+    assert f"`alpha: {level}`" in pages["llm_di.md"]
+    assert method_of("prism")["alpha"] == method_of("dose")["alpha"] == method_of("canary")["alpha"] == 0.05

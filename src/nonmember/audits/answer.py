@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
@@ -63,7 +64,7 @@ def answer_of(
         finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         target=AnsweredTarget(question.target, keys["target"][:DIGITS] if "target" in keys else None),
         documents=AnsweredDocuments(question.corpus, statistics.num_documents, keys["corpus"][:DIGITS]),
-        other_looks=_other_looks(keys, builder),
+        other_looks=_counted(keys, builder),
     )
 
 
@@ -127,13 +128,21 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: in
     return next(item for item in given if not done.get(item, False))
 
 
-def _other_looks(keys: Mapping[str, str], builder: Builder) -> int:
-    """Other audits of the same documents and target in this store, of which each leaves an empty file there."""
-    if not {"target", "corpus", "audit"} <= keys.keys():
+def other_looks(keys: Mapping[str, str], builder: Builder) -> int:
+    """Audits of the same documents and target that were made before, this one apart: each left an empty file here."""
+    folder = _looks(keys, builder)
+    return sum(path.name != keys["audit"] for path in folder.iterdir()) if folder.is_dir() else 0
+
+
+def _counted(keys: Mapping[str, str], builder: Builder) -> int:
+    """`other_looks`, and that this audit was one."""
+    if "target" not in keys:
         return 0
-    folder = builder.store.root / "looks" / f"{keys['target']}-{keys['corpus']}"
+    number, folder = other_looks(keys, builder), _looks(keys, builder)
     folder.mkdir(parents=True, exist_ok=True)
-    own = folder / keys["audit"]
-    number = sum(path != own for path in folder.iterdir())
-    own.touch()
+    (folder / keys["audit"]).touch()
     return number
+
+
+def _looks(keys: Mapping[str, str], builder: Builder) -> Path:
+    return builder.store.root / "looks" / f"{keys.get('target')}-{keys['corpus']}"

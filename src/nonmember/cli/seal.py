@@ -46,8 +46,10 @@ def main() -> None:
     # In this process, one after the other: nothing here takes long.
     sys.argv[1:] = [*(word for word in overrides if not word.startswith(("launcher=", "seal="))), "launcher=basic"]
     cells: list[dict[str, Any]] = []
+    looks: list[int] = []
 
     def seal(config: DictConfig, folder: Path) -> None:
+        from nonmember.audits.answer import other_looks
         from nonmember.audits.keys import audit_keys
         from nonmember.config.runs import builder_of, cell_of
         from nonmember.methods import Auto
@@ -57,6 +59,7 @@ def main() -> None:
             raise ValueError(SEVERAL)
         keys = audit_keys(cell.audit, builder)
         _require_unanswered(keys["audit"], folder.parents[1])
+        looks.append(other_looks(keys, builder))
         cells.append(cell_of_seal(cell.audit, builder, keys, folder.name, secret))
 
     from nonmember.config.roots import run_with_hydra
@@ -72,6 +75,11 @@ def main() -> None:
         f"Sealed {len(cells)} audit{'s' if len(cells) > 1 else ''} with {number} documents, signed by "
         f"{key.fingerprint}.\n{given.out}  sha256 {digest}\n"
     )
+    if any(looks):
+        sys.stdout.write(
+            f"{max(looks)} other audits of these documents and a target of these were made before, in this store: a "
+            "seal fixes the question from now on, and says nothing of looks that were had. Say so to who checks.\n"
+        )
 
 
 def _require_unanswered(audit: str, audits: Path) -> None:
