@@ -185,7 +185,7 @@ def test_points_are_staged_beside_their_place_and_a_full_disk_is_told(tmp_path, 
     interrupted(RECIPES["distillation"], tmp_path, 3, measure_health=False)
     monkeypatch.setattr(ResumePoints, "temporary", Path("/dev/full"))
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
-    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+    with pytest.raises(OSError, match="No space left on device"):
         trained(RECIPES["distillation"], tmp_path, checkpoint_seconds=0.0, measure_health=False)
 
 

@@ -35,16 +35,8 @@ class PlainCheckpointIO(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with Path(path).open("wb") as stream:
-                torch.save(checkpoint, stream)
-        except (OSError, RuntimeError) as error:
-            Path(path).unlink(missing_ok=True)  # half a point on a full disk
-            # torch ends its file in any case, and what it says then hides why it could not be written.
-            reason = error if isinstance(error, OSError) else error.__context__
-            if not isinstance(reason, OSError):
-                raise
-            raise OSError(reason.errno, reason.strerror, str(path)) from error
+        with Path(path).open("wb") as stream:
+            torch.save(checkpoint, stream)
 
 
 class ResumePoint(lightning.Callback):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import gc
 import platform
 import sys
 import sysconfig
@@ -13,7 +12,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata, util
@@ -73,18 +72,17 @@ def corpus_of(files: Sequence[SourceFile]) -> Corpus:
     documents: list[Document] = []
     seen: Counter[str] = Counter()
     num_unparsable = 0
-    with _collector_paused():
-        for _, module, read, domain in tracked(files, "reading docstrings", "modules"):
-            tree = _parse(read())
-            if tree is None:
-                num_unparsable += 1
-                continue
-            for qualname, text in _docstrings(tree, module):
-                doc_id = f"{domain}:{qualname}"
-                seen[doc_id] += 1
-                repeated = f"~{seen[doc_id]}" if seen[doc_id] > 1 else ""  # "~": in no name of Python's
-                whole = text.encode("utf-8", "replace").decode()  # a literal of Python may hold half a character
-                documents.append(document(doc_id + repeated, whole, module, domain))
+    for _, module, read, domain in tracked(files, "reading docstrings", "modules"):
+        tree = _parse(read())
+        if tree is None:
+            num_unparsable += 1
+            continue
+        for qualname, text in _docstrings(tree, module):
+            doc_id = f"{domain}:{qualname}"
+            seen[doc_id] += 1
+            repeated = f"~{seen[doc_id]}" if seen[doc_id] > 1 else ""  # "~": in no name of Python's
+            whole = text.encode("utf-8", "replace").decode()  # a literal of Python may hold half a character
+            documents.append(document(doc_id + repeated, whole, module, domain))
     return Corpus(tuple(documents), {"unparsable_module": num_unparsable} if num_unparsable else {})
 
 
@@ -97,18 +95,6 @@ def _with_all(packages: Sequence[str], corpus: Corpus, who: str, where: str, end
             "`packages`."
         )
     return corpus
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Syntax trees hold no cycles, but their millions of nodes set off collections that double the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _parse(source: bytes) -> ast.Module | None:
