@@ -13,7 +13,7 @@ from scipy import stats
 import made_up_methods
 import tiny
 from made_up_methods import PRISM_GATES
-from nonmember.audits.distilled import UNMEASURED, PreparedAudit, prepare
+from nonmember.audits.distilled import DIVERGED, UNMEASURED, PreparedAudit, prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
@@ -311,6 +311,10 @@ def test_health_that_was_not_measured_is_no_verdict_of_non_membership():
     assert paper.judged(cleared, {"ce_after": 1.0, "kl_after": 1.0}).verdict == cleared.verdict
     outcome = paper.judged(cleared, {})
     assert (outcome.verdict, outcome.warnings[0]) == ("invalid", UNMEASURED)
+    before, worse = {"ce_before": 1.0, "kl_before": 1.0}, {"ce_after": 1.2, "kl_after": 1.1}
+    assert paper.judged(cleared, before | worse | {"ce_after": 0.9}).verdict == cleared.verdict  # it learned something
+    outcome = paper.judged(cleared, before | worse)
+    assert (outcome.verdict, outcome.warnings[0]) == ("invalid", DIVERGED)
 
 
 def test_where_nothing_is_left_to_choose_it_is_the_very_audit(tmp_path):

@@ -6,6 +6,7 @@ training: the result is then `invalid` and says why.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,13 @@ UNMEASURED = (
 )
 
 
+DIVERGED = (
+    "The distilled reference diverged: its cross-entropy on the documents and its divergence from the target rose. "
+    "Lower method.distillation.optimization.learning_rate."
+)
+LARGEST_RISE = 0.1  # nats per token
+
+
 @dataclass(frozen=True)
 class PreparedAudit:
     """The audit as it is carried out, with what stands in the way of a distilled reference."""
@@ -37,6 +45,8 @@ class PreparedAudit:
         reasons = [self.audit.obstacle] if self.audit.obstacle else []
         if outcome.verdict == "evidence_of_non_membership" and self._is_unmeasured(health):
             reasons.append(UNMEASURED)
+        if outcome.verdict == "evidence_of_non_membership" and _has_diverged(health):
+            reasons.append(DIVERGED)
         if reasons:
             outcome = outcome.made_invalid([*reasons, *outcome.warnings])
         return outcome
@@ -47,6 +57,12 @@ class PreparedAudit:
         method = self.audit.method
         ungated = isinstance(method, MayBeGated) and not method.is_gated
         return ungated and isinstance(distilled, Trained) and "kl_after" not in health
+
+
+def _has_diverged(health: Mapping[str, float]) -> bool:
+    """Whether the reference fits the documents and the target worse than before it was trained."""
+    rises = [health.get(f"{name}_after", 0.0) - health.get(f"{name}_before", math.inf) for name in ("ce", "kl")]
+    return min(rises) > 0 and max(rises) > LARGEST_RISE
 
 
 def prepare(audit: Audit, builder: Builder) -> PreparedAudit:
