@@ -89,10 +89,10 @@ class CausalMind:
         }
 
     def _shifted(self, listed: dict[str, Any], ids: list[int]) -> dict[str, Any]:
-        """Each token scored by what is likely after it; after the last, nothing is known."""
+        """Each token scored by what is likely after it; the last as the one before."""
         rows = self._logprobs(ids)
         values = [float(rows[index][token]) if index else None for index, token in enumerate(ids[:-1])]
-        return {**listed, "token_logprobs": values, "tokens": listed["tokens"][: len(values)]}
+        return {**listed, "token_logprobs": [*values, values[-1]]}
 
     def _top(self, row: torch.Tensor, number: int) -> list[tuple[str, float]]:
         values, tokens = row.topk(number)
