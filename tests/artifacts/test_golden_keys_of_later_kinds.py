@@ -48,7 +48,7 @@ from nonmember.corpora.sources.documents import Documents, Table
 from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
-from nonmember.corpora.views import NearDuplicates, Viewed
+from nonmember.corpora.views import Viewed
 from nonmember.models import Rendered
 from nonmember.models.kinds.changed import RoundedWeights
 from nonmember.observations.scored import BehindPrefix
@@ -63,7 +63,6 @@ ROUNDED = RoundedWeights(TRAINED, 8)
 SPECS: dict[str, Spec[Any]] = {
     "select": Select(SUSPECT, num_documents=5, salt="s"),
     "dated": Dated(SUSPECT, 2000, 2010),
-    "near_duplicates": NearDuplicates(SUSPECT, 0.2, "s"),
     "nested": NestedMixture(SUSPECT, GENERAL, 6, 0.5, "s"),
     "neutral": Neutral(GENERAL, SUSPECT, half="third", num_documents=5, min_characters=3, max_characters=50),
     "joined": Joined(SUSPECT, 3),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nonmember.corpora import Conversations, Dialogues, NearDuplicates
+from nonmember.corpora import Conversations, Dialogues, Prefixes
 from nonmember.corpora.sources.conversations import (
     UNREAD,
     UNREAD_OF_A_TURN,
@@ -151,5 +151,5 @@ def test_what_would_lose_the_turns_is_refused() -> None:
         ("User: one two\n\nAssistant: ", "three four", "\n"),
         ("User: five six\n\nAssistant: ", "seven eight", "\n"),
     ]
-    with pytest.raises(ValueError, match="'d0' is a conversation, and what is asked for puts another text"):
-        build(NearDuplicates(spec, 1.0, "salt"))
+    with pytest.raises(ValueError, match="'d0/2' is a conversation, and what is asked for puts another text"):
+        build(Prefixes(spec, [2]))

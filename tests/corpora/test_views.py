@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from nonmember.corpora import NearDuplicates, Part, Prefixes, Viewed, apply_view
+from nonmember.corpora import Part, Prefixes, Viewed, apply_view
 from nonmember.corpora.views import NEIGHBOURS, VIEWS
 from nonmember.records import Corpus, Document
 from nonmember.stats.blind import _YEAR_PATTERN, _YEARS
-from tiny import Texts, build, random_texts, texts
+from tiny import Texts, build, texts
 
 TEXT = "The quick brown fox, aged 12, jumps over the lazy dog of 1987 and goes on " * 20
 
@@ -83,50 +81,6 @@ def test_a_view_as_a_corpus_of_its_own():
     viewed = Viewed(base, "years_replaced")
     assert build(viewed).documents == (Document("A", "made in 2023", "C", "D"),)
     assert viewed.identity() == {"kind": "viewed", "base": base.identity(), "view": "years_replaced"}
-
-
-# ------------------------------------------------------------------------------------------ near duplicates
-
-BASE = Texts(
-    tuple(
-        Document(f"d{index}", text, "cluster", "domain")
-        for index, text in enumerate(random_texts(60, seed=1, words=50))
-    )
-)
-SPEC = NearDuplicates(BASE, share=0.3, salt="s")
-
-
-def changed(spec) -> list[tuple[str, str]]:
-    """Pairs of words that differ, of all pairs."""
-    pairs = [
-        (item, other)
-        for before, after in zip(BASE.documents, build(spec).documents, strict=True)
-        for item, other in zip(before.text.split(), after.text.split(), strict=True)
-    ]
-    return [(item, other) for item, other in pairs if item != other]
-
-
-def test_the_share_of_words_and_nothing_else():
-    words = [word for document in BASE.documents for word in document.text.split()]
-    hits = changed(SPEC)
-    assert len(hits) / len(words) == pytest.approx(0.3, abs=0.03)
-    assert {other for _, other in hits} <= set(words)
-    assert len(changed(replace(SPEC, share=1.0))) == len(words), "an exchange is never for the same word"
-    for before, after in zip(BASE.documents, build(SPEC).documents, strict=True):
-        assert replace(after, text=before.text) == before
-
-
-def test_white_space_stays():
-    base = Texts((Document("A", " one\n  two\tthree four "),))
-    (document,) = build(NearDuplicates(base, share=1.0, salt=1)).documents
-    assert [letter for letter in document.text if letter.isspace()] == list(" \n  \t  ")
-
-
-def test_exchanges_are_by_document_and_salt():
-    assert build(SPEC) == build(SPEC)
-    assert build(replace(SPEC, salt="t")) != build(SPEC)
-    backwards = replace(SPEC, base=Texts(BASE.documents[::-1]))
-    assert build(backwards).documents == build(SPEC).documents[::-1]
 
 
 # ------------------------------------------------------------------------------------------------ prefixes

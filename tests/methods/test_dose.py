@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from nonmember.audits.keys import settings_of_method
 from nonmember.audits.preconditions import require_planted
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
-from nonmember.corpora import Component, Mixture, NearDuplicates
+from nonmember.corpora import Component, Mixture
 from nonmember.methods import Dose, ScoredDocuments
 from nonmember.methods.dose.controls import Afterwards, PlantedDoses, RotatedDoses
 from nonmember.methods.dose.dose import part_of, readings_of
@@ -127,20 +126,6 @@ def test_controls_go_on_as_the_target_did():
         assert {(item.model.training, item.model.corpus, item.model.seed) for item in then} == {
             (after.training, after.corpus, 8)
         }
-
-
-def test_near_duplicates_are_read_in_place_of_the_sets():
-    """As often as these would be; the recipe then names none of the sets' documents."""
-    own = {document.doc_id: document.text for document in tiny.build(SETS["b"]).documents}
-    same = []
-    for rewritten in (None, partial(NearDuplicates, share=0.2, salt="near")):
-        made = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", 1, 7, rewritten=rewritten)
-        read = [(document.doc_id.partition("#")[0], document.text) for document in tiny.build(made.corpus).documents]
-        read = [(name, text) for name, text in read if name in own]
-        assert len(read) == 4 * len(own)
-        same.append(sum(text == own[name] for name, text in read) / len(read))
-    assert same[0] == 1
-    assert same[1] < 0.5  # of some ten words a document keeps all once in ten times
 
 
 @pytest.mark.parametrize(

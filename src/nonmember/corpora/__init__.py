@@ -14,7 +14,7 @@ from nonmember.corpora.transforms.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.transforms.splits import Dated, Part, Select
 from nonmember.corpora.transforms.streamed import Chunks, Streamed
 from nonmember.corpora.transforms.titled import Titled, Works
-from nonmember.corpora.views import NearDuplicates, Prefixes, View, Viewed, apply_view
+from nonmember.corpora.views import Prefixes, View, Viewed, apply_view
 
 __all__ = [
     "Canaries",
@@ -33,7 +33,6 @@ __all__ = [
     "Joined",
     "LibraryDocs",
     "Mixture",
-    "NearDuplicates",
     "NestedMixture",
     "Neutral",
     "OtherTexts",

@@ -1,4 +1,4 @@
-"""Other versions of texts: perturbations that keep ids (views), near duplicates, neighbours by random words, prefixes.
+"""Other versions of texts: perturbations that keep ids (views), and prefixes.
 
 The perturbations are those whose features LLM-DI uses, at its strengths. Their chance comes from a hash of the
 document's text, so a view is the same wherever it is made. Synonym substitution, its sixth, needs a thesaurus and is
@@ -13,13 +13,13 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 
 from nonmember.artifacts import Builder
-from nonmember.checks import Count, Distinct, Number, OneOf
-from nonmember.corpora.specs import CorpusSpec, Transform, as_float, as_salt, require_choice
+from nonmember.checks import Count, Distinct, OneOf
+from nonmember.corpora.specs import CorpusSpec, Transform, require_choice
 from nonmember.corpora.transforms.splits import YEAR
 from nonmember.records import Corpus
 
@@ -156,48 +156,6 @@ VIEWS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "years_replaced": years_replaced,
     "wrapped": wrapped,
 }
-
-
-@dataclass(frozen=True)
-class NearDuplicates(Transform):
-    """The documents of `base` in each of which every word is, with the chance `share`, another of the corpus's words.
-
-    Words are what stands between white space; the new one is drawn from all words of the corpus as often as they occur,
-    whatever it replaces but not that itself. Ids, clusters, domains and white space stay. salt: another one, other
-    exchanges. A document's depend on its id and the words of the corpus alone.
-    """
-
-    base: CorpusSpec
-    share: Annotated[float, Number("(0, 1]"), as_float]
-    salt: Annotated[str | int, as_salt]
-
-    name: ClassVar[str] = "near_duplicates"
-
-    def build(self, builder: Builder) -> Corpus:
-        base = builder.get(self.base)
-        words = np.array(sorted(word for document in base.documents for word in document.text.split()), dtype=object)
-        if len(set(words)) < 2:
-            raise ValueError(
-                "NearDuplicates exchanges words for others, but its base does not have two different ones."
-            )
-        documents = (
-            replace(document, text=self._exchanged(document.text, words, _rng(self.salt, document.doc_id)))
-            for document in base.documents
-        )
-        return replace(base, documents=tuple(documents))
-
-    def _exchanged(self, text: str, words: Any, rng: np.random.Generator) -> str:
-        def exchanged(word: re.Match[str]) -> str:
-            return _another(word[0], words, rng) if rng.random() < self.share else word[0]
-
-        return re.sub(r"\S+", exchanged, text)
-
-
-def _another(word: str, words: Any, rng: np.random.Generator) -> str:
-    while True:
-        drawn = str(words[rng.integers(len(words))])
-        if drawn != word:
-            return drawn
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ One run can carry many sets at once, each at a reading of its own, so that the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -28,7 +28,6 @@ def planted(
     reading: int,
     seed: int,
     order: int | None = None,
-    rewritten: Callable[[CorpusSpec], CorpusSpec] | None = None,
 ) -> Trained:
     """`base` continued on `general`, into which all sets are mixed, each by another reading.
 
@@ -39,8 +38,6 @@ def planted(
     at the reading it has in a run that was made finds that run.
 
     order: the sets are gone round in an order drawn by this number; None: in their own.
-
-    rewritten: of a set, what is read in its place: near duplicates, paraphrases, another layout. None: the set itself.
     """
     planted_sets = {name: item for name, item in sets.items() if item is not None}
     if order is not None:
@@ -51,8 +48,6 @@ def planted(
     if not 0 <= reading < len(readings):
         raise ValueError(wrong("reading", f"the place of one of {len(readings)} readings, from 0", reading))
     rotation = reading - list(planted_sets).index(audited)
-    if rewritten is not None:
-        planted_sets = {name: rewritten(item) for name, item in planted_sets.items()}
     components = [
         planted_part(item, readings[(index + rotation) % len(readings)])
         for index, item in enumerate(planted_sets.values())
