@@ -25,7 +25,6 @@ from nonmember.stats.dose_curve import DoseReading
 from nonmember.stats.partial_use import PartialUse
 from nonmember.training import Trained
 from nonmember.training.planting import planted
-from nonmember.training.recipes import GradientAscent
 
 BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
@@ -135,7 +134,6 @@ def test_controls_go_on_as_the_target_did():
         ({"exposures": [0]}, "0 and one or more heavier doses"),
         ({"exposures": [0, 0, 2]}, "different whole numbers"),
         ({"related_exposures": [4, 4]}, "different whole numbers"),
-        ({"training": GradientAscent(tiny.optimization(), 32)}, "gradient ascent, which unlearns it"),
         ({"seeds": [1]}, "two or more"),
         ({"seeds": [1, 1]}, "different whole numbers"),
         ({"own_base": "yes"}, "own_base"),

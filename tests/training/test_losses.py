@@ -17,7 +17,6 @@ from nonmember.models.forward import PlainLogits, SplitForward, split_forward
 from nonmember.training import modules
 from nonmember.training.losses import cross_entropy_terms, distillation_terms, weighted_sum
 from nonmember.training.modules import DistilledReferenceModule
-from nonmember.training.recipes import GradientAscent
 from nonmember.training.run import Teacher, TrainingRun, train
 
 TEACHER, STUDENT, TRUE_ID = [2.0, 1.0, 0.0], [1.0, 1.0, 1.5], 0
@@ -312,10 +311,7 @@ def test_the_distilled_references_loss_of_a_padded_batch():
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
-RECIPES = {
-    "unlearning": GradientAscent(tiny.optimization(batch_size=5), 9),
-    "distillation": tiny.distillation(batch_size=5),
-}
+RECIPES = {"pretraining": tiny.pretraining(9, batch_size=5), "distillation": tiny.distillation(batch_size=5)}
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)

@@ -18,7 +18,7 @@ from nonmember.tracking.trackers import CsvLogging, RunInfo
 from nonmember.training import run
 from nonmember.training.batches import packed_sequences, plan_steps
 from nonmember.training.modules import learning_rate_factor
-from nonmember.training.recipes import GradientAscent, Optimization
+from nonmember.training.recipes import Optimization
 from nonmember.training.run import Teacher, TrainingRun, train
 
 VOCAB, END, SEED = 60, 0, 7
@@ -90,18 +90,6 @@ def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, n
         for item, other in zip(student.parameters(), tiny.model(1, VOCAB).parameters(), strict=True)
     )
     assert moved > 1e-3  # else equal weights say nothing
-
-
-def test_gradient_ascent_is_the_plain_loop_uphill(tmp_path):
-    """By the sign of its gradients alone, as Adam's steps and their clipping are odd in them."""
-    one_step = RECIPE | {"epochs": 1, "batch_size": 64, "weight_decay": 0.0, "warmup": 0}
-    down = tiny.pretraining(10, **one_step)
-    up = GradientAscent(down.optimization, down.sequence_length)
-    base = tiny.weights(tiny.model(1, VOCAB))
-    fallen, risen = (tiny.weights(trained(recipe, tmp_path / name)[0]) for recipe, name in ((down, "d"), (up, "u")))
-    assert any((fallen[name] - base[name]).abs().max() > 1e-4 for name in base)
-    for name in base:
-        torch.testing.assert_close(risen[name] - base[name], base[name] - fallen[name], atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -284,9 +272,6 @@ def test_distillation_without_a_teacher(tmp_path):
 def test_weights_that_training_ruined_are_never_a_model(tmp_path, rate, sentence):
     with pytest.raises(ValueError, match=sentence):
         trained(tiny.pretraining(10, learning_rate=rate, gradient_clip=None), tmp_path)
-    unlearned = GradientAscent(tiny.pretraining(10, learning_rate=0.1).optimization, 10)
-    _, facts = trained(unlearned, tmp_path / "unlearned")  # which is to rise
-    assert facts["ce_after"] > facts["ce_before"]
 
 
 @pytest.mark.slow

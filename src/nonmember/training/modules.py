@@ -169,12 +169,6 @@ class CausalLMModule(ShardableModule):
         return loss, dict(zip(self.weights, sums_K, strict=True)), len(rows[0])
 
 
-class AscendingModule(CausalLMModule):
-    """Unlearning by gradient ascent: L = -CE (Jang et al., arXiv 2210.01504)."""
-
-    weights: Mapping[str, float] = {"ce": -1.0}
-
-
 class DistilledReferenceModule(CausalLMModule):
     """PRISM's distilled reference: L = (1 - lambda) CE + lambda tau^2 KL(teacher || student) (PRISM, section 3).
 

@@ -125,7 +125,6 @@ class Optimization(Checked):
 class _Recipe(Checked):
     work: ClassVar[str] = "training"  # its name in lists of work
     adapts: ClassVar[bool] = False  # whether only weights beside those of the base are trained
-    unlearns: ClassVar[bool] = False  # whether what is read is to be forgotten
 
 
 @dataclass(frozen=True)
@@ -139,14 +138,6 @@ class Pretraining(_Recipe):
     sequence_length: Annotated[int, Count(2)]
 
     max_tokens: ClassVar[int | None] = None  # documents are not cut
-
-
-@dataclass(frozen=True)
-class GradientAscent(Pretraining):
-    """As `Pretraining`, but each step raises the loss where that lowers it: what was read is to be unlearned (Jang et
-    al., arXiv 2210.01504)."""
-
-    unlearns: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import Masks, StepLoader, TrainingData, packed_masks, packed_sequences, plan_steps
-from nonmember.training.modules import AdapterTuningModule, AscendingModule, CausalLMModule, DistilledReferenceModule
+from nonmember.training.modules import AdapterTuningModule, CausalLMModule, DistilledReferenceModule
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
 from nonmember.training.tokens import Documents, Packed
@@ -84,8 +84,6 @@ def train(
 
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
-        if recipe.unlearns:
-            return AscendingModule(split, loader, optimization, logits_budget_bytes=budget)
         if isinstance(recipe, Pretraining):
             return CausalLMModule(split, loader, optimization, logits_budget_bytes=budget)
         if teacher is None or taught_by is None:
@@ -111,7 +109,7 @@ def train(
         _gather_weights(trainer, model, run.folder)
     _check_finite(model.parameters(), optimization, description)
     measure("after")
-    if isinstance(recipe, Pretraining) and not recipe.unlearns:
+    if isinstance(recipe, Pretraining):
         _check_loss(facts, optimization, description)
     model.eval()
     return facts

@@ -100,8 +100,6 @@ class Trained(ModelSpec):
 
     def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
         before, is_all = self.base.corpora_read()
-        if self.training.unlearns:  # what is unlearned is not read once more
-            return before, is_all
         epochs = self.training.optimization.epochs
         read = [Component(item.corpus, item.exposures * epochs) for item in components_of(self.corpus)]
         return (*before, *read), is_all

@@ -67,10 +67,6 @@ class DoseControls(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.training.unlearns:
-            raise ValueError(
-                "The controls' training must make them read the set; got gradient ascent, which unlearns it."
-            )
         if (epochs := self.training.optimization.epochs) != 1:
             raise ValueError(
                 f"The controls' training must have one epoch, or they would read the set {epochs} times as often as "
