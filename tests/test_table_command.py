@@ -95,7 +95,7 @@ def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():
         details={"excluded_dose": 1.0},
     )
     text = said(read, width=120)
-    assert headings(text) == [["cell", "n", "readings [95% interval]", "p of 1x or more", "verdict", "truth"]]
+    assert headings(text) == [["cell", "n", "readings [95% interval]", "p", "verdict", "truth"]]
     assert "3.1 [2.2, -]" in text
 
 

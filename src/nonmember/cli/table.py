@@ -245,7 +245,7 @@ def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]
         "rho_RT": (rho_reference, lambda item: _decimals(rho_reference(item))),
         "rho_DT": (rho_distilled, lambda item: _decimals(rho_distilled(item))),
         statistic: (lambda item: item.statistics.value, _statistic),
-        _name_of_p(results): (lambda item: item.statistics.p_value, _p_value),
+        "p": (lambda item: item.statistics.p_value, _p_value),
         "verdict": (lambda item: True, lambda item: item.answer.conclusion),
         "truth": (lambda item: True, lambda item: item.question.truth or "unknown"),
     }
@@ -267,13 +267,6 @@ def table_of(group: Group) -> Table:
     for row in group.rows:
         table.add_row(*(Text(visible(row[name])) for name in group.columns))
     return table
-
-
-def _name_of_p(results: Sequence[AuditResult]) -> str:
-    """Of the dose meter it is of so many readings or more, whatever the verdict rests on."""
-    excluded = {item.statistics.details.get("excluded_dose") for item in results}
-    dose = excluded.pop() if len(excluded) == 1 else None
-    return "p" if dose is None else f"p of {dose:g}x or more"
 
 
 def _statistic(result: AuditResult) -> str:
