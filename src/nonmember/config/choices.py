@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,4 +65,4 @@ def _sentence(path: Path) -> str:
             break
         if not line.startswith("# @package"):
             lines.append(line.lstrip("# ").strip())
-    return " ".join(filter(None, lines)).split(". ")[0].rstrip(".:")
+    return re.split(r"(?<=[.?]) ", " ".join(filter(None, lines)))[0].rstrip(".:")
