@@ -50,7 +50,6 @@ from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
 from nonmember.corpora.views import Viewed
 from nonmember.models import Rendered
-from nonmember.models.kinds.changed import RoundedWeights
 from nonmember.observations.scored import BehindPrefix
 from nonmember.observations.weights import WeightChange
 from nonmember.training import Trained
@@ -59,7 +58,6 @@ GOLDEN = json.loads((Path(__file__).parent / "later_keys.json").read_text())
 SCRATCH, SUSPECT, GENERAL = tiny.scratch(1), tiny.SUSPECT, tiny.GENERAL
 CLEANING = Cleaning("as_is", 2, 10, "cut", "drop", None, 64)
 TRAINED = Trained(SCRATCH, tiny.pretraining(), GENERAL, seed=1)
-ROUNDED = RoundedWeights(TRAINED, 8)
 SPECS: dict[str, Spec[Any]] = {
     "select": Select(SUSPECT, num_documents=5, salt="s"),
     "dated": Dated(SUSPECT, 2000, 2010),
@@ -75,9 +73,8 @@ SPECS: dict[str, Spec[Any]] = {
     "viewed": Viewed(SUSPECT, "lowercase"),
     "other_texts": OtherTexts(SUSPECT, (GENERAL,)),
     "hub": Hub("owner/name", None, "test", "0" * 40, "text", None, domain="x"),
-    "rounded": ROUNDED,
     "behind_prefix": BehindPrefix(SCRATCH, SUSPECT, GENERAL, 2, 64),
-    "weight_change": WeightChange(ROUNDED, SCRATCH),
+    "weight_change": WeightChange(TRAINED, SCRATCH),
     "rendered": Rendered(Dialogues(SUSPECT, 2), None, "plain"),
 }
 CHAT = '{"id": "c", "messages": [{"role": "user", "content": "moss"}, {"role": "assistant", "content": "fern"}]}\n'

@@ -23,7 +23,7 @@ from nonmember.config.choices import config_directory
 from nonmember.corpora import LibraryDocs
 from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.endpoints.rephrased import Rephrasings, Written
-from nonmember.models import Noised, PerturbedOutputs, Pretrained, RoundedWeights, TrainedTokenizer
+from nonmember.models import Noised, PerturbedOutputs, Pretrained, TrainedTokenizer
 from nonmember.records import Prompt
 from nonmember.records.exposure import Exposure
 from nonmember.runtime.compute import Compute
@@ -91,7 +91,6 @@ def sound(name: str) -> Any:
         "dc_pdd": lambda: DcPdd(0.01),
         "model": lambda: MODEL,
         "noised": lambda: Noised(MODEL, 0.2, 1),
-        "rounded": lambda: RoundedWeights(MODEL, 4),
         "served": lambda: PerturbedOutputs(MODEL, 0.1, None, 1),
         "trained": lambda: Trained(MODEL, sound("distillation"), DOCUMENTS, 1),
         "tokenizer": lambda: TrainedTokenizer(DOCUMENTS, 2048),
@@ -303,7 +302,6 @@ REFUSED = {
         ("scale", -1, "scale of the noise must be a number above 0; got -1."),
         ("seed", -1, "seed of the noise must be a whole"),
     ],
-    "rounded": [("bits", 16, "bits of the rounded weights must be a whole number from 2 to 8; got 16.")],
     "served": [
         ("noise", -1, "noise of perturbed outputs must be a number of at least 0; got -1."),
         ("decimals", -1, "decimals of perturbed outputs must be a whole number of at least 0 or null; got -1."),

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import tiny
-from nonmember.models import Pretrained, RoundedWeights, loading, reading, tokenizing
+from nonmember.models import Pretrained, loading, reading, tokenizing
 from nonmember.models.encoding import (
     encode,
     encode_behind_end_of_text,
@@ -411,24 +411,3 @@ def test_a_word_without_end_is_read_only_as_far_as_it_is_needed(monkeypatch, mak
     assert read.is_cut == (True, True, False)
     assert read.parts[1] == tokenizer.decode(whole[1][:8])
     assert read.parts[2] == "moss"
-
-
-# Rounded weights ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bits", [3, 8])
-def test_rounded_weights_lie_on_as_many_values_as_the_bits_give(tmp_path, bits):
-    """By row: whole multiples of one step, none further than half of it from what it was; vectors stay."""
-    builder, base = tiny.builder(tmp_path), tiny.scratch(1)
-    plain = builder.get(base).model.state_dict()
-    rounded = builder.get(RoundedWeights(base, bits)).model.state_dict()
-    for name, weights in plain.items():
-        if weights.dim() < 2:
-            assert torch.equal(rounded[name], weights)
-            continue
-        step = weights.abs().amax(dim=-1, keepdim=True) / (2 ** (bits - 1) - 1)
-        assert torch.all((rounded[name] - weights).abs() <= step * 0.501)
-        multiples = rounded[name] / step
-        assert torch.allclose(multiples, multiples.round(), atol=1e-3)
-        assert all(len(row.unique()) <= 2**bits - 1 for row in multiples.round())
-    assert any(not torch.equal(rounded[name], plain[name]) for name in plain)

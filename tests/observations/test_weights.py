@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tiny
-from nonmember.models import PerturbedOutputs, RoundedWeights
+from nonmember.models import Noised, PerturbedOutputs
 from nonmember.models.weights import relative_change
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.training import AdapterTuning, Lora, Trained
@@ -17,12 +17,12 @@ ADAPTED = Trained(BASE, AdapterTuning(tiny.optimization(), Lora(None, 4, 8.0, 0.
 
 def test_it_is_the_norm_of_what_moved_over_all_matrices(tmp_path):
     builder = tiny.builder(tmp_path)
-    rounded = RoundedWeights(BASE, 3)
-    before, after = (builder.get(item).model.state_dict() for item in (BASE, rounded))
+    noised = Noised(BASE, 0.2, seed=1)
+    before, after = (builder.get(item).model.state_dict() for item in (BASE, noised))
     matrices = [name for name, weights in before.items() if weights.dim() >= 2]
     flat = [torch.cat([item[name].flatten() for name in matrices]) for item in (before, after)]
     expected = ((flat[1] - flat[0]).norm() / flat[0].norm()).item()
-    assert builder.get(WeightChange(rounded, BASE)) == pytest.approx(expected, rel=1e-5)
+    assert builder.get(WeightChange(noised, BASE)) == pytest.approx(expected, rel=1e-5)
     assert builder.get(WeightChange(BASE, BASE)) == 0
 
 

@@ -2,7 +2,7 @@
 
 from nonmember.models.base import ModelSpec, Whole, label_of
 from nonmember.models.conversations import Rendered
-from nonmember.models.kinds.changed import Noised, PerturbedOutputs, RoundedWeights
+from nonmember.models.kinds.changed import Noised, PerturbedOutputs
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained, named
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
@@ -18,7 +18,6 @@ __all__ = [
     "PerturbedOutputs",
     "Pretrained",
     "Rendered",
-    "RoundedWeights",
     "Scratch",
     "TrainedTokenizer",
     "Whole",

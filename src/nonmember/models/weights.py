@@ -1,4 +1,4 @@
-"""Models changed on purpose: arithmetic on weights (noise, rounding, how far two models are apart), and perturbed
+"""Models changed on purpose: arithmetic on weights (noise, how far two models are apart), and perturbed
 outputs: log-probabilities with noise added, or rounded.
 
 Shapes: D hidden, V vocabulary; `...` is any number of rows.
@@ -24,17 +24,6 @@ def add_noise(model: Any, scale: float, seed: int) -> None:
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=generator).to(parameter)
             parameter.add_(noise * (scale * parameter.float().std(correction=0)).to(parameter))
-
-
-def round_weights(model: Any, bits: int) -> None:
-    """Each row of every weight matrix in place to the nearest of 2^bits - 1 values that lie evenly about 0."""
-    largest = 2 ** (bits - 1) - 1
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() >= 2:
-                rows = parameter.float()
-                scale = rows.abs().amax(dim=-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny) / largest
-                parameter.copy_((rows / scale).round() * scale)
 
 
 def relative_change(model: Any, base: Any) -> float | None:

@@ -57,34 +57,6 @@ class ChangedWeights(Changed):
 
 
 @dataclass(frozen=True)
-class RoundedWeights(ChangedWeights):
-    """`base` with each row of its weight matrices rounded to integers of so many bits, times a scale of its own: the
-    row's largest magnitude is the largest integer (symmetric, round to nearest). Vectors stay as they are.
-
-    bits: 2 to 8. What quantised models have in common, without any one format's groups and corrections.
-    """
-
-    bits: Annotated[int, Count(2, 8)]
-
-    fields_called = "{field} of the rounded weights"
-
-    @property
-    def readable(self) -> str:
-        return f"{self.base.readable}-{self.bits}bit"
-
-    def recipe(self) -> dict[str, Any]:
-        return {"base": self.base.recipe(), "bits": self.bits}
-
-    def key(self, builder: Builder) -> dict[str, Any]:
-        return {"rounded": self.base.key(builder), "bits": self.bits}
-
-    def change(self, model: Any) -> None:
-        from nonmember.models.weights import round_weights
-
-        round_weights(model, self.bits)
-
-
-@dataclass(frozen=True)
 class Noised(ChangedWeights):
     """`base` with Gaussian noise on its weights.
 
