@@ -71,12 +71,16 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
         report.unchecked("verdict", f"as far as it depends on {', '.join(found.stated_gates)}, taken as stated")
 
 
+SINGLE = "It says nothing about single documents."
 CONCLUSIONS = {
-    MEMBERSHIP: ("used", "There is evidence that {target} was trained on {documents} as a set ({p})."),
-    NON_MEMBERSHIP: ("not used", "There is evidence that {target} was not trained on {documents} as a set ({p})."),
+    MEMBERSHIP: ("used", f"There is evidence that {{target}} was trained on {{documents}} as a set ({{p}}). {SINGLE}"),
+    NON_MEMBERSHIP: (
+        "not used",
+        f"There is evidence that {{target}} was not trained on {{documents}} as a set ({{p}}). {SINGLE}",
+    ),
     "inconclusive": ("no answer", "No evidence either way whether {target} was trained on {documents}."),
     "invalid": ("invalid", "No conclusion can be drawn about {documents}: a precondition of the test failed."),
-    "score_only": ("score only", "No conclusion about {documents}: "),
+    "score_only": ("score only", "No conclusion about {documents}: {claim}"),
 }
 
 
@@ -87,13 +91,15 @@ def _check_answer(audit: Audit, decision: str, report: Report) -> None:
     documents = f'these {stated["num_documents"]} documents ("{question["corpus"]}")'
     p = "p undefined" if stated["p_value"] is None else f"p = {stated['p_value']:.2g}"
     conclusion, sentence = CONCLUSIONS[decision]
-    begins = sentence.format(target=target, documents=documents, p=p)
-    same = answer["conclusion"] == conclusion and answer["sentence"].startswith(begins)
+    claim = audit.result["verdict"]["allowed_claim"]
+    says = sentence.format(target=target, documents=documents, p=p, claim=f"{claim[:1].lower()}{claim[1:]}")
+    same = answer["conclusion"] == conclusion and answer["sentence"] == says
     same &= answer["p"] == (None if decision in ("invalid", "score_only") else stated["p_value"])
     same &= answer["p_error"] in (None, stated["p_error"]) and answer["hypothesis"] == question["null_hypothesis"]
     same &= answer["documents"]["number"] == stated["num_documents"]
+    same &= answer["target"]["name"] == question["target"] and answer["documents"]["name"] == question["corpus"]
     told = f'"{answer["sentence"]}"'
-    report.require("answer", same, told, f"{told} is not what the verdict and the numbers say, which is: {begins}")
+    report.require("answer", same, told, f"{told} is not what the verdict and the numbers say, which is: {says}")
 
 
 def _other_reasons(audit: Audit, decision: str) -> Iterator[str]:

@@ -48,6 +48,7 @@ from nonmember.evidence.seal import Seal, cell_of_seal, write_seal
 from nonmember.evidence.signing import Key
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, opened, sha256
+from nonmember_verify.known import INVALID
 from nonmember_verify.questions import key_hash
 
 Files = dict[str, bytes]
@@ -306,6 +307,14 @@ def two_signatures(files: Files) -> Files:
 def written(files: Files, path: Path) -> Path:
     path.write_bytes(archived(files))
     return path
+
+
+def made_invalid(result: Any) -> None:
+    """Verdict and answer of an audit of which nothing may be concluded."""
+    documents = f'these {result["statistics"]["num_documents"]} documents ("{result["question"]["corpus"]}")'
+    sentence = f"No conclusion can be drawn about {documents}: a precondition of the test failed."
+    result["verdict"] |= {"decision": "invalid", "allowed_claim": INVALID}
+    result["answer"] |= {"conclusion": "invalid", "sentence": sentence, "p": None, "p_error": None}
 
 
 def require_found(path: Path, sentence: str, **given: Any) -> None:

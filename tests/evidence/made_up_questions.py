@@ -310,7 +310,7 @@ def every() -> Iterator[tuple[str, Audit]]:
     other = BetweenBases(covariance=[[0.01, 0.0], [0.0, 0.02]], relative=0.2, df=5.0)
     foreign = replace(DOSE.controls, own_base=False, related=None, related_exposures=())
     yield "dose on another base", audit(replace(DOSE, controls=foreign, panel=replace(DOSE.panel, between=other)))
-    file = Shuffled(texts(60, "suspect"), "order")
+    file = Shuffled(texts(60, "suspect"), "lines")
     yield "order", audit(ORDER, suspect=file)
     yield "order with control", audit(replace(ORDER, control=True, compat=True), suspect=file)
     yield "rank agreement", audit(RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doctored import RESULT, edited, plain, put, require_found, written
+from doctored import RESULT, edited, made_invalid, plain, put, require_found, written
 from made_up_audits import SECRET, TELLING, Chat, audited, builder, bundled, checked, gathered
 from made_up_questions import CLOZE, DOSE, PRISM, PRISM_GATES, REFERENCE, audit, decop, every, named, texts
 
@@ -25,7 +25,6 @@ from nonmember.methods import Blind
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
 from nonmember_verify import cli
-from nonmember_verify.known import INVALID
 
 BLIND = Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
 
@@ -79,7 +78,8 @@ def without_weights(result: Any) -> None:
 def unmeasured(result: Any) -> None:
     del result["health"]["training"]["kl_after"]
     why = "The health of the distilled reference was not measured (trainer.measure_health=false)"
-    result["verdict"] |= {"decision": "invalid", "allowed_claim": INVALID, "warnings": [why]}
+    made_invalid(result)
+    result["verdict"]["warnings"] = [why]
 
 
 NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | None, str, str]] = {
@@ -96,7 +96,6 @@ NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | 
         "statistic, interval and p",
         "no distilled reference was made: reference and target are one",
     ),
-    "no distilled reference": ("ladder", None, "statistic, interval and p", "no distilled reference was made"),
     "calibration": (
         lambda: decop(calibrate=True),
         None,

@@ -12,7 +12,20 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, under_one_seal, with_identity, written
+from doctored import (
+    RESULT,
+    TOLD,
+    Files,
+    edited,
+    made_invalid,
+    plain,
+    put,
+    signed,
+    together,
+    under_one_seal,
+    with_identity,
+    written,
+)
 from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
@@ -22,7 +35,7 @@ from nonmember.methods import Method
 from nonmember.observations import Scored
 from nonmember.scores import Score
 from nonmember_verify import cli
-from nonmember_verify.known import INVALID, METHOD_SETTINGS, known_of_method
+from nonmember_verify.known import METHOD_SETTINGS, known_of_method
 from nonmember_verify.methods import METHODS, only_scores
 from nonmember_verify.scores import SCORES
 
@@ -38,7 +51,7 @@ VERDICTS = {
     "prism of many that cannot be scored": "invalid",
     "prism of the reference itself": "invalid",
     "dose": "evidence_of_non_membership",
-    "dose of a reader": "inconclusive",
+    "dose of a reader": "evidence_of_membership",
     "dose of a heavy reader": "evidence_of_membership",
     "dose of a heavy reader without related text": "score_only",
     "order": "evidence_of_membership",
@@ -174,7 +187,7 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
         True,
     ),
     "a schema": (edited(RESULT, put("schema_version", 4)), "schema version 4 is unknown to this verifier", True),
-    "a format of questions": (with_identity(put("format", 2)), "format 2 is unknown to this verifier", True),
+    "a format of questions": (with_identity(put("format", 3)), "format 3 is unknown to this verifier", True),
     "a format of bundles": (lambda files: signed(files, format=2), "format 2 of a bundle is unknown", True),
     "a score": (another_score(kind="MinKSquared", name="mink2(0.2)"), "the score .kind MinKSquared", False),
     "a setting of a score": (another_score(skip=1), "the score .*skip 1.* or one of its settings is unknown", False),
@@ -186,7 +199,7 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
     "a gate that did not hold": (
         together(
             edited(RESULT, put("statistics", "details", "gates", "luck", {"value": 0, "bound": 1, "passed": False})),
-            edited(RESULT, lambda item: item["verdict"].update(decision="invalid", allowed_claim=INVALID)),
+            edited(RESULT, made_invalid),
         ),
         "gate luck, which did not hold, is unknown to this verifier",
         True,

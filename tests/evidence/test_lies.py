@@ -96,7 +96,7 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     "t of the second audit": (
         edited("audits/001/result.json", put(*NUMBERS, "value", lambda item: item - 1)),
-        "t is stated as",
+        "difference is stated as",
     ),
     "p of the second audit": (
         edited("audits/001/result.json", put(*NUMBERS, "p_value", 0.001)),
@@ -104,7 +104,7 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     "an interval where there is none": (
         edited("audits/001/result.json", put(*NUMBERS, "ci_low", -1.0)),
-        "the test has none",
+        "low is stated as",
     ),
     # Verdicts.
     "a verdict": (
@@ -112,8 +112,8 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "is stated, and the numbers say inconc",
     ),
     "a verdict of a test that has none": (
-        edited("audits/001/result.json", put("verdict", "decision", "evidence_of_membership")),
-        "numbers say score_only",
+        edited("audits/001/result.json", put("verdict", "decision", "score_only")),
+        "numbers say evidence_of_membership",
     ),
     "a stronger claim": (edited(RESULT, put("verdict", TELLS, STRONG)), "what is claimed is more, or other"),
     "a finding hidden as invalid": (
@@ -303,10 +303,8 @@ def declared(report: Report, file: str) -> set[str]:
     parts = [part.partition(": ") for line in told for part in line.removeprefix("taken as stated, in ").split("; in ")]
     gates = {line.what.removeprefix("gate ") for line in report.lines if line.what.startswith("gate ")}
     scores = [line.what.removeprefix("scores ") for line in report.lines if line.what.startswith("scores ")]
-    ladder = any("provenance.keys.distilled" in line.told for line in report.lines)
     return {
         *(f"columns.{column.replace('/', '.', 1)}.tables" for names in scores for column in names.split(", ")),
-        *(("provenance.keys.distilled",) if ladder else ()),
         *(name for where, _, names in parts if where == file for name in names.split(", ")),
         *(f"statistics.details.gates.{name}" for name in gates),
         *(("schema_version", "verdict.decision") if report.num_as_stated else ()),
@@ -316,8 +314,7 @@ def declared(report: Report, file: str) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    ["pacost", *(slow(name) for name in ("prism", "gates", "dose", "decop", "passages", "ladder", "kds", "order"))],
+    "name", ["pacost", *(slow(name) for name in ("prism", "gates", "dose", "decop", "passages", "kds", "order"))]
 )
 def test_a_change_of_any_field_is_found_or_the_field_is_told_to_be_unchecked(name, monkeypatch):
     files = plain(name)
