@@ -17,7 +17,7 @@ from nonmember.config.build import build_audit
 from nonmember.config.compose import composed
 from nonmember.config.given import IncompleteQuestion, given
 from nonmember.endpoints.asked import Asked
-from nonmember.methods import CanaryTest, DifferenceInDifferences
+from nonmember.methods import CanaryTest, DifferenceInDifferences, Holdout
 from nonmember.methods.base import Method, known_methods
 from nonmember.methods.dose.panel import Feature
 from nonmember.records import Question
@@ -85,6 +85,7 @@ EXAMPLES = {type(item).__name__: item for item in [*(of.score for of in arena.SC
 TESTS_OF_TWO_SETS = {
     "difference_in_differences": lambda score: DifferenceInDifferences(score, 999, alpha=0.05, max_tokens=64),
     "canary": lambda score: CanaryTest(score, None, alpha=0.05, max_tokens=64),
+    "holdout": lambda score: Holdout(score, None, 999, alpha=0.05, max_tokens=64),
     "dose": lambda score: Feature(score, "level"),
 }
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none

@@ -72,10 +72,7 @@ def read_private(path: Path) -> PrivateFile:
         if found["format"] != FORMAT or private.kind not in KINDS or len(private.key) != KEY_BYTES or not canaries:
             raise ValueError(f"format {found['format']!r}, kind {private.kind!r}")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"{path.name} must be the private file that `nonmember plant` wrote; it cannot be read as one "
-            f"({type(error).__name__}: {error})."
-        ) from error
+        raise unreadable(path, error) from error
     for item in canaries:
         if len(set(item.variants)) < max(2, len(item.variants)):
             raise ValueError(f"{item.name} in {path.name} must have two or more variants, no two of them alike.")
@@ -85,6 +82,13 @@ def read_private(path: Path) -> PrivateFile:
                 "was changed, or the choice was not left to chance."
             )
     return private
+
+
+def unreadable(path: Path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{path.name} must be the private file that `nonmember plant` wrote; it cannot be read as one "
+        f"({type(error).__name__}: {error})."
+    )
 
 
 def _canary(row: Mapping[str, Any]) -> Canary:

@@ -66,7 +66,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--signer", type=Path, help="public key (FILE.pub or PEM) that should have signed")
     parser.add_argument("--documents", type=Path, help="JSON Lines with id and text: are they the committed ones?")
     parser.add_argument("--secret", type=Path, help="the auditor's file SEAL.private, which --documents needs")
-    parser.add_argument("--canaries", type=Path, help="the revealed private file: did its key choose the variants?")
+    parser.add_argument("--canaries", type=Path, help="the revealed private file: did its key choose what is public?")
     parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
     parser.add_argument("-k", "--num-documents", type=int, default=8, help="how many, drawn at random (8)")
     parser.add_argument("--json", action="store_true", help="the lines as JSON")

@@ -12,9 +12,11 @@ from nonmember_verify.archive import ENVELOPE, Refused, read
 from nonmember_verify.bundle import Audit
 from nonmember_verify.canaries import commitment_of, read_private
 from nonmember_verify.envelope import PREDICATE, Signed, digests_of, opened, sha256, unread
+from nonmember_verify.holdout import read_draw
 from nonmember_verify.known import unknown_of
 from nonmember_verify.methods import METHODS
 from nonmember_verify.methods.canary import check_revealed
+from nonmember_verify.methods.t_tests import check_draw
 from nonmember_verify.questions import check_documents, check_opened, check_question, check_seal
 from nonmember_verify.report import Report, some
 from nonmember_verify.scores import Tables, check_exclusions, check_scores
@@ -206,17 +208,21 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
 
 
 def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
-    asked = [audit for audit in audits if audit.question["method"] == "canary"]
+    by_file: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+        "canary": (read_private, check_revealed),
+        "holdout": (read_draw, check_draw),
+    }
+    asked = [audit for audit in audits if audit.question["method"] in by_file]
     if given.canaries is None:
         if asked:
             report.unchecked("choice of the published variants", "needs the revealed private file (--canaries)")
         return
     if not asked:
-        report.failed("canaries", "not checked as requested: no audit in the bundle is by method=canary.")
-    try:
-        private, digest = read_private(given.canaries), commitment_of(given.canaries.read_bytes())
-    except ValueError as error:
-        report.failed("canaries", str(error))
-        return
+        report.failed("canaries", "not checked as requested: no audit in the bundle is by method=canary or holdout.")
+    digest = commitment_of(given.canaries.read_bytes())
     for audit in asked:
-        check_revealed(audit, private, digest, given.secret, report.of(audit, audits))
+        read_file, check = by_file[audit.question["method"]]
+        try:
+            check(audit, read_file(given.canaries), digest, given.secret, report.of(audit, audits))
+        except ValueError as error:
+            report.failed("canaries", str(error))

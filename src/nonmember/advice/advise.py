@@ -219,7 +219,7 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
         changes.append(("unread text of the same draw", replace(situation, heldout=kinds[1])))
     needs = {need.name: need for item in CONTESTANTS for need in (*item.needs, RELATED) if not need.values}
     for name, need in needs.items():
-        if not getattr(situation, name) and name != "canaries":  # which PLANT names
+        if not getattr(situation, name) and name not in ("canaries", "holdout"):  # which PLANT names
             further: dict[str, Any] = {name: True}
             changes.append((need.what, replace(situation, **further)))
     return changes
@@ -229,8 +229,8 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
 
 CLAIMS = {"non_membership": "not used", "membership": "used"}
 PLANT = (
-    "Texts that are not yet published: plant canaries first (nonmember plant). No other test here has a "
-    "guaranteed error rate."
+    "Texts that are not yet published: publish a half drawn by a sealed key (nonmember plant holdout), or plant "
+    "canaries (nonmember plant). No other test here has a guaranteed error rate."
 )
 LOOK_UP = (
     "A target whose training text is open (OLMo, Pythia): look the texts up (docs/lookup.md), which needs no test. "
@@ -275,7 +275,7 @@ def _lines(advice: Advice) -> Iterator[str]:
         )
     yield from _impossible(advice)
     yield ""
-    if not situation.canaries:
+    if not (situation.canaries or situation.holdout):
         yield PLANT
     yield LOOK_UP
 

@@ -206,6 +206,14 @@ CONTESTANTS = (
         "its error rate is exact whatever the model, if the private variants stayed secret; it speaks only of "
         "documents with canaries, which deduplication or a filter may have removed",
     ),
+    Contestant(
+        "holdout",
+        "sealed hold-out",
+        methods.Holdout,
+        ("membership",),
+        "data=holdout data.commitment=HASH",
+        "its error rate is exact whatever the model, if the kept documents stayed secret",
+    ),
     Contestant("llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), HELDOUT_FILE, COMPARED),
     Contestant(
         "order",

@@ -50,6 +50,7 @@ class Situation(Checked):
     titles: bool = False  # each has a title or the name of what it is about
     follows: bool = False  # the target follows instructions
     canaries: bool = False  # some were planted in the texts before they were published (`nonmember plant`)
+    holdout: bool = False  # a sealed draw kept a part of the texts unpublished (`nonmember plant holdout`)
     rephraser: bool = False  # a model that rephrases is at hand
     # input_price, output_price: of a million tokens, where requests are paid
     input_price: Annotated[float | None, Number("[0, inf)")] = None
@@ -94,6 +95,7 @@ class Situation(Checked):
             "titles": "a title for each text",
             "follows": "the model follows instructions",
             "canaries": "canaries in the texts, planted before they were published",
+            "holdout": "a sealed hold-out, drawn before the texts were published",
             "rephraser": "a model for paraphrasing",
         }
         parts += [words for name, words in descriptions.items() if getattr(self, name)]

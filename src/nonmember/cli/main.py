@@ -29,7 +29,7 @@ COMMANDS = {
     "view": "a page over all audits of a folder: sort, filter, search, compare; with --pages that of each again",
     "dashboard": "a view of a W&B project that compares the audits",
     "store": "manage stored artifacts: list, verify, remove",
-    "plant": "plant canaries in documents before they are published, for an exact test later",
+    "plant": "plant canaries or draw a hold-out before documents are published, for an exact test later",
     "seal": "preregister an audit: a signed file that fixes its question before it is run",
     "bundle": "pack finished audits into one signed file that others can verify",
     "verify": "verify such a file, without models or documents",

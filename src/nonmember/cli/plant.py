@@ -1,4 +1,4 @@
-"""`nonmember plant`: plants canaries in documents before they are published."""
+"""`nonmember plant`: plants canaries in documents, or draws a hold-out, before they are published."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ canaries=10   independent canaries          variants=100   of each, one of which
 copies=1      documents that each goes into     length=12   words of a random canary, most tokens of a sampled one
 temperature=1.5   of sampling                  paraphrases=FILE   JSON Lines: id, and a list paraphrases
 Other settings are those of `nonmember score`, such as data.text_field=body, model@target=endpoint or trainer=gpu.
+
+  nonmember plant holdout documents=FILE_OR_FOLDER out=FOLDER share=0.5
+A secret key draws the share of the documents (whole clusters: data.cluster_field) to publish; the others are kept:
+published.jsonl, kept.jsonl, holdout.private.json (keep both secret), commitment.txt. Test: method=holdout.
+
 The power that so many have is printed, by what reading moved canaries in our study (docs/studies/canaries.md).
 """
 
@@ -45,6 +50,9 @@ def main() -> None:
     given = sys.argv[1:]
     if not given or any(word in ("-h", "--help") for word in given):
         sys.stdout.write(HELP)
+        return
+    if given[0] == "holdout":
+        _holdout(given[1:])
         return
     documents, out, making, overrides = _settings(given)
     from nonmember.artifacts.store import Store
@@ -75,6 +83,33 @@ def main() -> None:
     )
 
 
+def _holdout(given: list[str]) -> None:
+    paths, own, overrides = _split(given, ["share"])
+    from nonmember.artifacts.store import Store
+    from nonmember.config.runs import reading
+    from nonmember.evidence.canaries import COMMITMENT, require_new
+    from nonmember.evidence.holdout import FILES, KEPT, PUBLISHED, SHIFTS, holdout_power, make
+
+    require_new(folder := path_of(paths["out"]), FILES)
+    with (
+        tempfile.TemporaryDirectory() as store,
+        reading(paths["documents"], overrides, Store(Path(store))) as (_, corpus, builder),
+    ):
+        made = make(folder, builder.get(corpus), **own)
+    (published, kept), clusters = made.num_documents, made.num_clusters
+    powers = ", ".join(f"{holdout_power(shift, *clusters, ERROR):.2f} for {shift:g}" for shift in SHIFTS)
+    sys.stdout.write(
+        f"{published} documents of {clusters[0]} clusters published, {kept} of {clusters[1]} kept.\n"
+        f"publish        {folder / PUBLISHED}\n"
+        f"keep secret    {made.private} {folder / KEPT}\n"
+        f"make public    {folder / COMMITMENT}   {made.commitment}\n"
+        f"power          {powers} standard deviations by which reading moves a cluster's score, at an error of "
+        f"{ERROR:g}\n"
+        f"test a model   nonmember audit method=holdout data=holdout data.path={made.private} "
+        f"data.commitment={made.commitment} target.path=MODEL\n"
+    )
+
+
 def _power(copies: int, number: int, variants: int) -> str:
     """Of the test on a model that reads them, and how many canaries would be enough, in words."""
     from nonmember.stats.canaries import canary_power
@@ -96,8 +131,14 @@ def _settings(given: list[str]) -> tuple[str, str, Making, list[str]]:
     """Documents, folder, how canaries are made, and the settings of the documents and the model."""
     from nonmember.evidence.canaries import Making
 
+    paths, own, overrides = _split(given, [field.name for field in fields(Making)])
+    has_model = any(word.startswith(("model", "target")) for word in overrides)
+    return paths["documents"], paths["out"], Making.of(own, has_model=has_model), overrides
+
+
+def _split(given: list[str], names: list[str]) -> tuple[dict[str, str], dict[str, Any], list[str]]:
+    """Documents and folder, settings of these names, and all others."""
     paths, own, overrides = dict[str, str](), dict[str, Any](), []
-    names = [field.name for field in fields(Making)]
     for word in given:
         name, mark, value = word.partition("=")
         if name in ("documents", "out"):
@@ -108,5 +149,4 @@ def _settings(given: list[str]) -> tuple[str, str, Making, list[str]]:
             overrides.append(word)
     if missing := [name for name in ("documents", "out") if not paths.get(name)]:
         raise ValueError(f"{missing[0]} is missing. Name it, as in nonmember plant documents=FILE out=FOLDER.")
-    has_model = any(word.startswith(("model", "target")) for word in overrides)
-    return paths["documents"], paths["out"], Making.of(own, has_model=has_model), overrides
+    return paths, own, overrides

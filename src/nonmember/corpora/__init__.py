@@ -1,6 +1,6 @@
 """Corpora as specs: sources, transforms, and text perturbations (views)."""
 
-from nonmember.corpora.sources.canaries import Canaries
+from nonmember.corpora.sources.canaries import Canaries, Drawn
 from nonmember.corpora.sources.conversations import Conversations, ConversationsInMemory, Dialogues
 from nonmember.corpora.sources.docstrings import LibraryDocs, ReleaseDocs
 from nonmember.corpora.sources.documents import Documents, InMemory, Table
@@ -28,6 +28,7 @@ __all__ = [
     "Dated",
     "Dialogues",
     "Documents",
+    "Drawn",
     "Hub",
     "InMemory",
     "Joined",

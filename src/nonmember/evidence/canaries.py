@@ -292,32 +292,36 @@ def _with_line(text: str, line: str, number: int) -> str:
     return f"{before}{end}{line}\n{after}" if after else f"{before}{end}{line}"
 
 
-def require_new(folder: Path) -> None:
-    """Raises ValueError where `write` cannot make the folder, or one of its files is there already."""
+def require_new(folder: Path, names: Sequence[str] = (PRIVATE, COMMITMENT, DOCUMENTS)) -> None:
+    """Raises ValueError where `seal` cannot make the folder, or one of its files is there already."""
     above = next(item for item in (folder, *folder.parents) if item.exists())
     if not (above.is_dir() and os.access(above, os.W_OK)):
         raise ValueError(f"{folder} must be a folder that can be written to, but {above} is none. Name another.")
-    if there := [name for name in (PRIVATE, COMMITMENT, DOCUMENTS) if (folder / name).exists()]:
+    if there := [name for name in names if (folder / name).exists()]:
         raise ValueError(f"{folder / there[0]} already exists and is not overwritten. Name another folder.")
 
 
 def write(folder: Path, documents: Sequence[Document], private: PrivateFile) -> str:
-    """Writes what is published, what is kept, and the commitment, which is returned.
+    """Writes what is published, what is kept, and the commitment, which is returned."""
+    return seal(folder, PRIVATE, private.to_json(), {DOCUMENTS: documents})
+
+
+def seal(folder: Path, name: str, private: bytes, files: Mapping[str, Sequence[Document]]) -> str:
+    """Writes a private file of this name, files of documents, and the commitment, which is returned.
 
     Raises:
         ValueError: Where one of the files is there already.
     """
-    require_new(folder)
+    require_new(folder, (name, COMMITMENT, *files))
     folder.mkdir(parents=True, exist_ok=True)
-    content = private.to_json()
-    write_private(folder / PRIVATE, content)  # first: documents without it could never be tested
-    commitment = commitment_of(content)
+    write_private(folder / name, private)  # first: documents without it could never be tested
+    commitment = commitment_of(private)
     write_text_atomically(folder / COMMITMENT, commitment + "\n")
-    rows = (
-        {"id": item.doc_id, "text": item.text}
-        | {name: value for name in ("cluster_id", "title", "author") if (value := getattr(item, name))}
-        for item in documents
-    )
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_text_atomically(folder / DOCUMENTS, "".join(lines))
+    for file, documents in files.items():
+        rows = (
+            {"id": item.doc_id, "text": item.text}
+            | {name: value for name in ("cluster_id", "title", "author") if (value := getattr(item, name))}
+            for item in documents
+        )
+        write_text_atomically(folder / file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return commitment

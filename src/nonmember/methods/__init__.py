@@ -23,6 +23,7 @@ from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
 from nonmember.methods.fsd import Fsd
+from nonmember.methods.holdout import Holdout
 from nonmember.methods.kds import Kds
 from nonmember.methods.levels import Levels
 from nonmember.methods.llm_di import LlmDi
@@ -51,6 +52,7 @@ __all__ = [
     "Dose",
     "Embedded",
     "Fsd",
+    "Holdout",
     "Kds",
     "Levels",
     "LlmDi",

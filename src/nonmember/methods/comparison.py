@@ -7,16 +7,26 @@ are not independent of each other, so nothing is ever tested over single questio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 import numpy as np
 
 from nonmember.checks import Count, Number, require_count
-from nonmember.methods.base import Method, ScoredDocuments, units
+from nonmember.methods.base import Method, ScoredDocuments, TestOutcome, Verdict, units
+from nonmember.methods.details import Details
 from nonmember.records import FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.stats._arrays import numbered
 from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline
-from nonmember.stats.two_groups import GroupComparison, ResampledSpread, compare_groups
+from nonmember.stats.monte_carlo import PermutationP
+from nonmember.stats.two_groups import (
+    GroupComparison,
+    ResampledSpread,
+    compare_groups,
+    mean_difference,
+    permuted_mean_difference,
+)
 
 FEWEST_UNITS = 5  # of a group, below which nothing is tested
 
@@ -145,3 +155,87 @@ def most_telling(kinds: Mapping[str, BlindAuc]) -> str:
     finding."""
     telling = [name for name, kind in kinds.items() if not np.all(kind.fold_aucs == 0.5)] or list(kinds)
     return max(telling, key=lambda name: kinds[name].auc)
+
+
+# Means of documents, by permutation of their clusters -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainDetails(Details):
+    t: float  # Welch's, with variances by clusters; p is of its permutations
+    degrees_of_freedom: float  # of that t in the interval, which is Welch's
+    effect_size: float  # of the difference, in standard deviations of single documents
+    mean: Mapping[str, float]  # group -> mean gain over the reference, or score, in its units
+    num_clusters: Mapping[str, int]  # group -> number of its clusters
+    num_heldout: int  # documents of the held-out set
+
+
+def permuted_means(
+    method: Method,
+    documents: Mapping[str, ScoredDocuments],
+    num_permutations: int,
+    claims: Mapping[Verdict, str],
+    min_clusters: int,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """The outcome for the mean of suspect documents less that of held-out ones, whole clusters changing sets.
+
+    A document's value is the target's, less the reference's where there is one. p is of `permuted_mean_difference`.
+    """
+    groups = [documents[group] for group in (SUSPECT, HELDOUT)]
+    suspect, heldout = map(_gains, groups)
+    clusters = [units(group, name) for group, name in zip(groups, (SUSPECT, HELDOUT), strict=True)]
+    numbers = [len(set(names)) for names in clusters]
+    few = _too_few(method, groups, numbers, min_clusters)
+    if min(numbers) < 2:
+        return TestOutcome.invalid([few], alpha=method.alpha)
+    test = mean_difference(suspect, heldout, *clusters, alpha=method.alpha)
+    varies = not np.isnan(test.p_value)
+    permuted = PermutationP(np.nan)
+    if varies:
+        permuted = permuted_mean_difference(
+            suspect, heldout, *clusters, num_permutations=num_permutations, alpha=method.alpha, rng=rng
+        )
+    verdict: Verdict = "evidence_of_membership" if permuted.p_value < method.alpha else "inconclusive"
+    if not varies:
+        what = "score less the reference's" if "reference" in groups[0].values else "score"
+        few = f"The target's {what} is alike for all documents, and t is undefined."
+    if few:
+        verdict = "invalid"
+    return TestOutcome(
+        statistic=test.difference,
+        p_value=permuted.p_value,
+        p_error=permuted.p_error,
+        ci_low=test.ci_low,
+        ci_high=test.ci_high,
+        alpha=method.alpha,
+        verdict=verdict,
+        allowed_claim=claims[verdict],
+        warnings=[few] if few else [],
+        details=GainDetails(
+            t=test.t,
+            degrees_of_freedom=test.degrees_of_freedom,
+            effect_size=test.effect_size,
+            mean={SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
+            num_clusters=dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
+            num_heldout=len(heldout),
+        ),
+    )
+
+
+def _too_few(method: Method, groups: Sequence[ScoredDocuments], num_clusters: Sequence[int], min_clusters: int) -> str:
+    """What is left where documents could not be scored."""
+    least = method.requirements.documents
+    for name, group, number in zip((SUSPECT, HELDOUT), groups, num_clusters, strict=True):
+        if len(group.doc_ids) < least or number < min_clusters:
+            return (
+                f"{len(group.doc_ids)} documents of {number} clusters are left of the {name} set; the test needs "
+                f"{least} documents and {min_clusters} clusters."
+            )
+    return ""
+
+
+def _gains(documents: ScoredDocuments) -> FloatArray:
+    """[documents] of the target, over the reference where there is one."""
+    values = documents.values
+    return values["target"] - values["reference"] if "reference" in values else values["target"]

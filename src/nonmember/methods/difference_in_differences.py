@@ -9,7 +9,7 @@ itself leaves the other in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -26,16 +26,13 @@ from nonmember.methods.base import (
     Verdict,
     check_clusters,
     require_score_by_itself,
-    units,
 )
-from nonmember.methods.details import Details
+from nonmember.methods.comparison import GainDetails, permuted_means
 from nonmember.models import ModelSpec
-from nonmember.records import Corpus, FloatArray
+from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
-from nonmember.stats.monte_carlo import PermutationP
-from nonmember.stats.two_groups import mean_difference, permuted_mean_difference
 
 REFERENCE_READ = (
     "The reference must have read neither set: had it read held-out text, the target would seem to have read the "
@@ -51,16 +48,6 @@ CLAIMS: Mapping[Verdict, str] = {
     ),
     "invalid": INVALID_CLAIM,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class GainDetails(Details):
-    t: float  # Welch's, with variances by clusters; p is of its permutations
-    degrees_of_freedom: float  # of that t in the interval, which is Welch's
-    effect_size: float  # of the difference, in standard deviations of single documents
-    mean: Mapping[str, float]  # group -> mean of the target's score less the reference's, in units of the score
-    num_clusters: Mapping[str, int]  # group -> number of its clusters
-    num_heldout: int  # documents of the held-out set
 
 
 @dataclass(frozen=True)
@@ -109,57 +96,5 @@ class DifferenceInDifferences(Method):
         check_clusters(self.name, corpora)
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        groups = [documents[group] for group in (SUSPECT, HELDOUT)]
-        suspect, heldout = map(_gains, groups)
-        clusters = [units(group, name) for group, name in zip(groups, (SUSPECT, HELDOUT), strict=True)]
-        numbers = [len(set(names)) for names in clusters]
-        few = self._too_few(groups, numbers)
-        if min(numbers) < 2:
-            return TestOutcome.invalid([few], alpha=self.alpha)
-        test = mean_difference(suspect, heldout, *clusters, alpha=self.alpha)
-        varies = not np.isnan(test.p_value)
-        permuted = PermutationP(np.nan)
-        if varies:
-            permuted = permuted_mean_difference(
-                suspect, heldout, *clusters, num_permutations=self.num_permutations, alpha=self.alpha, rng=rng
-            )
-        verdict: Verdict = "evidence_of_membership" if permuted.p_value < self.alpha else "inconclusive"
-        warnings = [SAME_DISTRIBUTION, REFERENCE_READ]
-        if not varies:
-            few = "The target's score less the reference's is alike for all documents, and t is undefined."
-        if few:
-            verdict, warnings = "invalid", [few]
-        return TestOutcome(
-            statistic=test.difference,
-            p_value=permuted.p_value,
-            p_error=permuted.p_error,
-            ci_low=test.ci_low,
-            ci_high=test.ci_high,
-            alpha=self.alpha,
-            verdict=verdict,
-            allowed_claim=CLAIMS[verdict],
-            warnings=warnings,
-            details=GainDetails(
-                t=test.t,
-                degrees_of_freedom=test.degrees_of_freedom,
-                effect_size=test.effect_size,
-                mean={SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
-                num_clusters=dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
-                num_heldout=len(heldout),
-            ),
-        )
-
-    def _too_few(self, groups: Sequence[ScoredDocuments], num_clusters: Sequence[int]) -> str:
-        """What is left where documents could not be scored."""
-        for name, group, number in zip((SUSPECT, HELDOUT), groups, num_clusters, strict=True):
-            if len(group.doc_ids) < self.requirements.documents or number < MIN_CLUSTERS:
-                return (
-                    f"{len(group.doc_ids)} documents of {number} clusters are left of the {name} set; the test needs "
-                    f"{self.requirements.documents} documents and {MIN_CLUSTERS} clusters."
-                )
-        return ""
-
-
-def _gains(documents: ScoredDocuments) -> FloatArray:
-    """[documents] of the target over the reference."""
-    return documents.values["target"] - documents.values["reference"]
+        found = permuted_means(self, documents, self.num_permutations, CLAIMS, MIN_CLUSTERS, rng)
+        return found if found.verdict == "invalid" else replace(found, warnings=[SAME_DISTRIBUTION, REFERENCE_READ])

@@ -20,7 +20,8 @@ class Access(IntEnum):
 
 # Models: one that has not read the texts, several such, the target's base, one of its size, one that rephrases. Texts:
 # unread of the same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works,
-# titles, a target that follows instructions, canaries planted before the texts were published.
+# titles, a target that follows instructions, canaries planted before the texts were published,
+# a sealed draw of what is published.
 Input = Literal[
     "reference",
     "out_models",
@@ -36,6 +37,7 @@ Input = Literal[
     "titles",
     "follows",
     "canaries",
+    "holdout",
 ]
 
 
@@ -75,6 +77,7 @@ INPUTS: Mapping[Input, Words] = {
     "titles": Words("a title or name for each text", "titles"),
     "follows": Words("a target that follows instructions", "a model that follows instructions"),
     "canaries": Words("canaries that were planted before the texts were published", "canaries planted beforehand"),
+    "holdout": Words("texts of which a sealed draw kept a part unpublished", "a sealed hold-out"),
 }
 
 

@@ -29,6 +29,7 @@ METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "difference_in_differences": t_tests.difference_in_differences,
     "dose": dose.recompute,
     "fsd": only_scores,
+    "holdout": t_tests.holdout,
     "kds": only_scores,
     "mc_pdd": answers.mc_pdd,
     "prism": prism.recompute,

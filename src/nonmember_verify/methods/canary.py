@@ -77,9 +77,8 @@ def _rank_sum_p(total: int, sizes: list[int]) -> float:
     return float(Fraction(cases, math.prod(sizes)))
 
 
-def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: bytes | None, report: Report) -> None:
-    """That the private file is the committed one, and the audit of its variants. That its key chose the published ones
-    was checked when it was read. digest: of the file."""
+def check_commitment(audit: Audit, digest: str, report: Report) -> None:
+    """That the private file of this hash is the committed one."""
     stated = audit.settings["commitment"]
     if stated is None:
         report.unchecked(
@@ -92,6 +91,12 @@ def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: byte
             f"the private file has the hash {digest}, to which the audit was committed.",
             f"the private file has the hash {digest}, and the audit was committed to {stated}.",
         )
+
+
+def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: bytes | None, report: Report) -> None:
+    """That the private file is the committed one, and the audit of its variants. That its key chose the published ones
+    was checked when it was read. digest: of the file."""
+    check_commitment(audit, digest, report)
     report.ok("choice", f"the key in the private file chose the {len(private.canaries)} published variants.")
     if secret is None:
         report.unchecked("variants", "that the scored ones are those of the file needs --secret")

@@ -10,10 +10,13 @@ from scipy import stats
 
 from nonmember_verify import resampling
 from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
+from nonmember_verify.commitments import commitment
+from nonmember_verify.holdout import Draw
+from nonmember_verify.known import least_of
+from nonmember_verify.methods.canary import OF_TEXTS_TOGETHER, check_commitment
 from nonmember_verify.report import Report
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
-MIN_DOCUMENTS = 30
 ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
 
 
@@ -21,9 +24,9 @@ ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the 
 
 
 def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
-    """Is the target's score less the reference's higher on suspect than on held-out text?"""
+    """Is the target's score, less the reference's where there is one, higher on suspect than on held-out text?"""
     groups, stated = [audit.groups[name] for name in ("suspect", "heldout")], audit.statistics
-    gains = [group.values["target"] - group.values["reference"] for group in groups]
+    gains = [group.values["target"] - group.values.get("reference", 0.0) for group in groups]
     parts = [mean_by_clusters(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
     (mean, *own), (mean_other, *other) = parts
     difference, variance = mean - mean_other, own[0] + other[0]
@@ -49,7 +52,9 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
         generator = resampling.generator(*gains)
         drawn = resampling.permuted(*drawn_from, statistic, resampling.OWN_RESAMPLES, generator)
         resampling.check_p(stated["p_value"], drawn, p, draws, report)
-    enough = min(map(len, groups)) >= MIN_DOCUMENTS and min(own[2], other[2]) >= MIN_CLUSTERS
+    method = audit.question["method"]
+    few = 2 if method == "holdout" else MIN_CLUSTERS
+    enough = min(map(len, groups)) >= least_of(method) and min(own[2], other[2]) >= few
     return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
 
 
@@ -85,3 +90,41 @@ def mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, flo
     count = len(members)
     free = Fraction(len(numbers) ** 2, sum(len(item) ** 2 for item in members.values())) - 1
     return float(mean), float(squares * (count - 1) / count), float(free), count
+
+
+# Sealed hold-out ------------------------------------------------------------------------------------------------------
+
+
+def holdout(audit: Audit, report: Report) -> Conclusion:
+    """The same test of published and kept documents, whose values are the target's own."""
+    score = audit.settings["score"]
+    if score["kind"] in OF_TEXTS_TOGETHER and score.get("filler") is None:
+        report.failed("score", f"{score['kind']} depends on the texts that are scored together.")
+    return difference_in_differences(audit, report)
+
+
+def check_draw(audit: Audit, draw: Draw, digest: str, secret: bytes | None, report: Report) -> None:
+    """That the private file is the committed one, and the audit of its documents and clusters. That its key drew the
+    published ones was checked when it was read. digest: of the file."""
+    check_commitment(audit, digest, report)
+    report.ok("choice", f"the key in the private file drew the {sum(i.published for i in draw.documents)} published.")
+    if secret is None:
+        report.unchecked("documents of the draw", "that the scored ones are those of the file needs --secret")
+        return
+    names = {item: commitment(secret, item.name, item.text) for item in draw.documents}
+    wrong = [
+        f"the {group} set"
+        for group, published in (("suspect", True), ("heldout", False))
+        if audit.described["documents"].get(group) != [names[i] for i in draw.documents if i.published == published]
+    ]
+    units = {
+        document: (name, unit)
+        for name, group in audit.groups.items()
+        for document, unit in zip(group.documents, group.units.tolist(), strict=True)
+    }
+    pairs = {(item.cluster, units[name]) for item, name in names.items() if name in units}
+    if not len(pairs) == len({cluster for cluster, _ in pairs}) == len({unit for _, unit in pairs}):
+        wrong.append("documents are not counted by the clusters of the draw")
+    report.require_none(
+        "documents of the draw", wrong, f"all {len(names)} are those of the private file.", "not those of the file: "
+    )

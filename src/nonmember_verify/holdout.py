@@ -1,0 +1,76 @@
+"""The private file of a sealed hold-out: all documents, and the key that chose which clusters were published.
+
+order     = clusters by HMAC-SHA256(key, "holdout" NUL cluster)
+published = the first round(share * number) of them, at least 2 and at most all but 2
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nonmember_verify.canaries import FORMAT, KEY_BYTES, unreadable
+from nonmember_verify.envelope import strict_json
+
+
+@dataclass(frozen=True)
+class Drawn:
+    name: str
+    cluster: str
+    text: str
+    published: bool
+
+
+@dataclass(frozen=True)
+class Draw:
+    key: bytes
+    share: float
+    documents: tuple[Drawn, ...]
+
+    def to_json(self) -> bytes:
+        """As it is written, and hashed."""
+        rows = [
+            {"id": item.name, "cluster": item.cluster, "published": item.published, "text": item.text}
+            for item in self.documents
+        ]
+        content = {"format": FORMAT, "kind": "holdout", "key": self.key.hex(), "share": self.share, "documents": rows}
+        return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def drawn(key: bytes, clusters: Iterable[str], share: float) -> set[str]:
+    """Those that are published.
+
+    >>> sorted(drawn(bytes(32), "abcdef", 0.5))
+    ['b', 'c', 'd']
+    """
+    order = sorted(set(clusters), key=lambda name: hmac.digest(key, b"holdout\x00" + name.encode(), hashlib.sha256))
+    return set(order[: min(max(2, round(share * len(order))), len(order) - 2)])
+
+
+def read_draw(path: Path) -> Draw:
+    """Raises ValueError where it is no private file of a hold-out, or its key did not draw what it says."""
+    try:
+        found = strict_json(path.read_bytes())
+        if (found["format"], found["kind"]) != (FORMAT, "holdout"):
+            raise ValueError(f"format {found['format']!r}, kind {found['kind']!r}")
+        rows = [
+            Drawn(str(row["id"]), str(row["cluster"]), str(row["text"]), bool(row["published"]))
+            for row in found["documents"]
+        ]
+        draw = Draw(bytes.fromhex(found["key"]), float(found["share"]), tuple(rows))
+        if len(draw.key) != KEY_BYTES:
+            raise ValueError(f"a key of {len(draw.key)} bytes")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise unreadable(path, error) from error
+    published = drawn(draw.key, (item.cluster for item in draw.documents), draw.share)
+    wrong = [item.name for item in draw.documents if item.published != (item.cluster in published)]
+    if wrong:
+        raise ValueError(
+            f"{wrong[0]} in {path.name} is not where the key draws it: the file was changed, or the draw was not left "
+            "to chance."
+        )
+    return draw
