@@ -18,6 +18,7 @@ import numpy as np
 import nonmember
 from nonmember.records import FloatArray
 from nonmember.runtime.progress import tracked
+from nonmember.stats import monte_carlo
 from nonmember.stats.bootstrap import difference_of_dependent_correlations
 from nonmember.stats.canaries import rank_sum_test
 from nonmember.stats.dose_curve import Control, dose_curve
@@ -28,7 +29,7 @@ from nonmember.stats.two_groups import compare_groups, mean_difference, permuted
 
 LEVEL = 0.05
 RESAMPLES = 999
-DRAWN = 1e-9  # what draws go on near: nothing, since a fixed number of them keeps the level too, and takes seconds
+monte_carlo.MOST_DRAWS = RESAMPLES  # no further draws near the level, which a fixed number keeps too and in seconds
 Generator = np.random.Generator
 GAIN = 0.4  # what reading adds, in standard deviations of a document
 
@@ -63,7 +64,7 @@ def prism(clusters: int | None) -> Callable[[Generator, bool], bool]:
             distilled,
             metric="spearman",
             num_resamples=RESAMPLES,
-            alpha=DRAWN,
+            alpha=LEVEL,
             margin=0.0,
             rng=rng,
             clusters=None if clusters is None else cluster_of.tolist(),
@@ -83,7 +84,7 @@ def permuted(first: int, second: int) -> Callable[[Generator, bool], bool]:
     def rejects(rng: Generator, differs: bool) -> bool:
         groups = skewed(rng, (first, second), differs)
         names = range(first), range(second)
-        found = permuted_mean_difference(*groups, *names, num_permutations=RESAMPLES, alpha=DRAWN, rng=rng)
+        found = permuted_mean_difference(*groups, *names, num_permutations=RESAMPLES, alpha=LEVEL, rng=rng)
         return found.p_value < LEVEL
 
     return rejects
@@ -103,7 +104,7 @@ def permuted_clusters(rng: Generator, differs: bool) -> bool:
         groups.append(-rng.exponential(size=number)[of] + rng.normal(size=of.size))
         names.append(of.tolist())
     groups[0] += 2 * GAIN * differs
-    return permuted_mean_difference(*groups, *names, num_permutations=RESAMPLES, alpha=DRAWN, rng=rng).p_value < LEVEL
+    return permuted_mean_difference(*groups, *names, num_permutations=RESAMPLES, alpha=LEVEL, rng=rng).p_value < LEVEL
 
 
 def llm_di(rng: Generator, differs: bool) -> bool:
@@ -147,19 +148,19 @@ def coverage(rng: Generator, differs: bool) -> bool:
     """Sampled completion, prefix completion: 50 and 50 works, whose shares differ from work to work."""
     first, second = rng.beta(0.5, 2, (2, 50))
     first = np.minimum(1, first + 0.2 * differs)
-    return shares_greater(first, second, num_permutations=RESAMPLES, alpha=DRAWN, rng=rng).p_value < LEVEL
+    return shares_greater(first, second, num_permutations=RESAMPLES, alpha=LEVEL, rng=rng).p_value < LEVEL
 
 
 def rates(rng: Generator, differs: bool) -> bool:
     """MC-PDD: 150 and 150 documents, one word each, rates .2 or .1 and .2."""
     less, more = (Hits(rng.binomial(1, rate, 150), np.ones(150, np.int64)) for rate in (0.1 if differs else 0.2, 0.2))
-    return difference_of_rates(less, more, num_resamples=RESAMPLES, alpha=DRAWN, rng=rng).p_value < LEVEL
+    return difference_of_rates(less, more, num_resamples=RESAMPLES, alpha=LEVEL, rng=rng).p_value < LEVEL
 
 
 def works(rng: Generator, differs: bool) -> bool:
     """DE-COP, name cloze: 15 and 15 works of 8 passages."""
     first, second = rng.binomial(8, np.clip(rng.beta(2, 4, (2, 15)) + np.array([[0.25 * differs], [0.0]]), 0, 1)) / 8
-    found = compare_groups(first, second, num_resamples=10, num_few=10, alpha=DRAWN, rng=rng)
+    found = compare_groups(first, second, num_resamples=10, num_few=10, alpha=LEVEL, rng=rng)
     return found.p_value < LEVEL and found.t > 0
 
 
