@@ -201,10 +201,6 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "true for a number": (changed("statistics", "num_documents", value=True), "should be a valid integer"),
     "a field more": (changed("health", "fever", value=1), "health.fever: Unexpected keyword argument"),
-    "a dose that is a list": (
-        changed("statistics", "details", "excluded_dose", value=[]),
-        "a value that no audit writes",
-    ),
     "a seal of another file": (sealed_with({"/etc/passwd": "0" * 64}), "changed afterwards"),
     "a seal of a missing file": (sealed_with({"../x": "0" * 64}), "it is missing"),
     "no seal": (lambda file: file.write_text(result(cell="bad").to_json()), "changed afterwards"),
@@ -228,17 +224,17 @@ def test_what_cannot_be_used_hides_nothing_else(tmp_path, monkeypatch, capsys, c
         assert re.search(rf"failed  {name}: .*({reason})", shown), name
 
     rows = nm.load_results(tmp_path)
-    assert rows["verdict"].notna().sum() == 2
-    assert rows["error"].notna().sum() == len(reasons) - 1  # of the dose a row needs nothing
+    assert rows["verdict"].notna().sum() == 1
+    assert rows["error"].notna().sum() == len(reasons)
 
     monkeypatch.setattr(sys, "argv", ["nonmember", str(tmp_path), "--pages"])
-    with pytest.raises(ValueError, match=rf"^{len(reasons) - 1} of {len(reasons) + 1} results cannot be used"):
+    with pytest.raises(ValueError, match=rf"^{len(reasons)} of {len(reasons) + 1} results cannot be used"):
         view.main()
     assert str(tmp_path / "good" / "audit.html") in capsys.readouterr().out.splitlines()
 
     found = load_runs([tmp_path])
-    assert len(found.runs) == 2
-    assert len(found.unreadable) == len(reasons) - 1 == sum("is left out" in line for line in caplog.messages)
+    assert len(found.runs) == 1
+    assert len(found.unreadable) == len(reasons) == sum("is left out" in line for line in caplog.messages)
 
     keys, problems = keys_of_results([tmp_path])
     assert str(tmp_path / "good") in keys
