@@ -49,6 +49,7 @@ def make(folder: Path, documents: Corpus, share: float = 0.5) -> SealedHoldout:
         for name, public in ((PUBLISHED, True), (KEPT, False))
     }
     commitment = seal(folder, PRIVATE, Draw(key, share, tuple(rows)).to_json(), files)
+    (folder / KEPT).chmod(0o600)  # what nobody else may read, or train on
     return SealedHoldout(
         folder / PRIVATE,
         commitment,
