@@ -253,7 +253,7 @@ def test_paraphrases_by_command(nonmember, make_model, tmp_path):
 
 @pytest.mark.slow
 def test_the_page_from_planting_to_finding(nonmember):
-    """docs/methods/canary.md, step by step, in a smaller world: the reader is told from its base."""
+    """docs/methods/canary.md, step by step, in a smaller world: the reader is found."""
     page = (Path(__file__).parents[2] / "docs/methods/canary.md").read_text(encoding="utf-8")
     block = re.search(r"### Step by step.*?```bash\n(.*?)```", page, flags=re.S)
     assert block is not None
@@ -267,8 +267,8 @@ def test_the_page_from_planting_to_finding(nonmember):
         assert said.status == 0, said.err
     results = [json.loads(path.read_text()) for path in Path("outputs").glob("audits/*/*/result.json")]
     p_values = {item["question"]["target"]: item["statistics"]["p_value"] for item in results}
-    assert len(p_values) == 2
-    assert p_values.pop("reader") < 1e-4 < min(p_values.values())
+    assert p_values.keys() == {"reader"}
+    assert p_values["reader"] < 1e-4
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
-from nonmember.corpora import Documents, Select
+from nonmember.corpora import Documents
 from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.methods import Roles, ScoredDocuments
 from nonmember.methods.pacost import IS_IT_CORRECT, REPHRASE
@@ -279,20 +278,6 @@ def test_a_context_too_short_for_the_prompt_is_one_sentence(audit, tmp_path):
     method = replace(audit.method, rephraser=tiny.scratch(2, VOCABULARY))
     with pytest.raises(ValueError, match=r"gpt_neox-scratch cannot write\. It reads at most 128 tokens"):
         run(replace(audit, method=method), tmp_path)
-
-
-@pytest.mark.slow
-def test_documents_of_a_subset_are_rephrased_as_in_the_whole(audit, tmp_path):
-    shop = tiny.builder(tmp_path / "store")
-    some = Select(audit.suspect, num_documents=11, salt="some")
-    writes = functools.partial(
-        Written, model=audit.method.rephraser, prompt=REPHRASE, temperature=0.1, max_new_tokens=5, max_tokens=30, seed=1
-    )
-    whole = {document.doc_id: document.text for document in shop.get(writes(audit.suspect)).documents}
-    part = {document.doc_id: document.text for document in shop.get(writes(some)).documents}
-    assert len(part) == 11
-    assert part.items() <= whole.items()
-    assert len(set(whole.values())) > 10
 
 
 def test_a_changed_file_of_rephrasings_is_another_question(audit, tmp_path):

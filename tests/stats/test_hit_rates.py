@@ -164,7 +164,6 @@ def test_table_11_is_reproduced(model):
         assert found.p_value == pytest.approx(p, abs=monte_carlo_error(p)), size
         assert found.upper == pytest.approx(upper, abs=1 / size + 1e-4), size
         exact += abs(found.upper - upper) <= 1e-4
-        assert (found.num_less, found.num_more) == (size, size)
     assert exact >= 5
 
 
