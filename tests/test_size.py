@@ -37,10 +37,10 @@ FOLDERS: dict[str, tuple[int, int]] = {
 }
 LINES = {
     "src": 54_740,
-    "src/nonmember": 48_280,
+    "src/nonmember": 48_300,
     "src/nonmember_papers": 3_100,
     "src/nonmember_verify": 3_360,
-    "tests": 44_040,
+    "tests": 44_020,
 }
 MOST_FILES, MOST_FOLDERS = 309, 21
 YAML_LINES = 6_570  # of conf and sweeps
