@@ -104,7 +104,10 @@ def permuted_clusters(rng: Generator, differs: bool) -> bool:
         groups.append(-rng.exponential(size=number)[of] + rng.normal(size=of.size))
         names.append(of.tolist())
     groups[0] += 2 * GAIN * differs
-    return permuted_mean_difference(*groups, *names, num_permutations=RESAMPLES, alpha=LEVEL, rng=rng).p_value < LEVEL
+    found = permuted_mean_difference(
+        groups[0], groups[1], names[0], names[1], num_permutations=RESAMPLES, alpha=LEVEL, rng=rng
+    )
+    return found.p_value < LEVEL
 
 
 def llm_di(rng: Generator, differs: bool) -> bool:
