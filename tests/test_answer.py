@@ -23,6 +23,7 @@ from nonmember.audits.question import Audit
 from nonmember.cli.table import show
 from nonmember.methods import DifferenceInDifferences, RankAgreement
 from nonmember.methods import TestOutcome as Outcome
+from nonmember.methods.prism.prism import PrismDetails
 from nonmember.reports.audit_page.write import write_page
 from nonmember.reports.index_page.write import entry_of
 from nonmember.results.mirror import summary_of
@@ -57,6 +58,8 @@ def test_each_verdict_has_one_sentence_why_and_what_next(tmp_path):
     assert none.next == UNREAD
     invalid = answered(tmp_path, verdict="invalid", warnings=("The reference is the target.",))
     assert (invalid.p, invalid.because) == (None, ("The reference is the target.",))
+    hidden = answered(tmp_path, p_value=0.03, warnings=("No power here, because the ranks are noise.",))
+    assert hidden.because[0].startswith("No power"), "p below alpha is no reason for no answer"
     alone = replace(QUESTION, method=RankAgreement(Loss(), "spearman", 60, alpha=0.05, max_tokens=64))
     assert answered(tmp_path, alone, verdict="score_only").p is None
 
@@ -64,6 +67,9 @@ def test_each_verdict_has_one_sentence_why_and_what_next(tmp_path):
 def test_no_remedy_names_what_was_done_already(tmp_path):
     given = replace(QUESTION, heldout=tiny.GENERAL, heldout_label="others")
     assert answered(tmp_path, given).next != UNREAD
+    gates = {"spread": {"value": 0.0, "bound": 0.02, "upper": False, "passed": False}}
+    details = PrismDetails(rho_reference_target=0.5, gates=gates)
+    assert answered(tmp_path, verdict="invalid", details=details, warnings=("A reason.",)).next, "the score is loss"
 
 
 def test_other_looks_at_the_same_question_are_counted(tmp_path):

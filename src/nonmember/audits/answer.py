@@ -96,12 +96,13 @@ def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statist
         interval += f" to {statistics.ci_high:.3g}" if interval and statistics.ci_high is not None else ""
         measured = f"{statistics.name} is {value}{interval}, over {number} documents."
         return (measured, f"All {len(gates)} preconditions (gates) held.") if gates else (measured,)
-    reasons = (
-        list(outcome.warnings[:1]) if conclusion == "invalid" or any(not g["passed"] for g in gates.values()) else []
-    )
+    p = statistics.p_value
+    significant = p is not None and p < outcome.alpha  # and something else stands in its way
+    refused = conclusion == "invalid" or significant or any(not gate["passed"] for gate in gates.values())
+    reasons = [text for text in outcome.warnings[:1] if refused or text.startswith("No power")]
     if conclusion == "no answer":
-        if statistics.p_value is not None and not reasons:
-            reasons.append(f"p is {statistics.p_value:.2g}, and an answer needs less than {outcome.alpha:g}.")
+        if p is not None and not significant and not reasons:
+            reasons.append(f"p is {p:.2g}, and an answer needs less than {outcome.alpha:g}.")
         if number < FEW_DOCUMENTS:
             reasons.append(f"{number} documents are few; from {FEW_DOCUMENTS} on tests decide more often.")
         if audit.heldout is None:
@@ -116,13 +117,12 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: in
     if conclusion in ("used", "not used"):
         return "hand it to somebody who can check it: nonmember bundle FOLDER --out audit.zip --new-key KEY"
     given = [REMEDIES.get(name, LIKE_THE_TARGET) for name in failed]
-    if conclusion == "invalid" and not given:
-        given.append("mend what the reason names, then start the same command again")
     if conclusion in ("no answer", "score only"):
         given.append(UNREAD)
         if number < FEW_DOCUMENTS:
             given.append(f"more documents: {FEW_DOCUMENTS} or more")
         given.append("nonmember advise target.path=MODEL data.path=FILE, which ranks the methods that apply")
+    given.append("mend what the reason names, then start the same command again")
     score = getattr(getattr(audit.method, "score", None), "name", "")
     done = {UNREAD: audit.heldout is not None, REMEDIES["spread"]: score == "loss"}
     return next(item for item in given if not done.get(item, False))

@@ -115,7 +115,7 @@ def require_alike(
             f"Text alone ({kind}) distinguishes the suspect from the held-out set with an AUC of {blind[kind]:.3f}; it "
             f"must be at most {INTERPRETABLE_UP_TO}. Give held-out text of the same draw: same source, kind and date."
         )
-    return outcome.made_invalid([*outcome.warnings, *reasons]) if reasons else outcome
+    return outcome.made_invalid([*reasons, *outcome.warnings]) if reasons else outcome
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:

@@ -129,8 +129,9 @@ def _after_exclusions(
             f"{num_excluded} of {num_documents} documents ({share:.0%}) could not be scored; see `exclusions`."
         )
         invalid |= share > INVALID_EXCLUDED
-    warnings = [*outcome.warnings, *warnings]
-    return outcome.made_invalid(warnings) if invalid else replace(outcome, warnings=tuple(warnings))
+    if invalid:
+        return outcome.made_invalid([*warnings, *outcome.warnings])  # the reason first
+    return replace(outcome, warnings=(*outcome.warnings, *warnings))
 
 
 def _difference(after: Counters, before: Counters) -> dict[str, int]:
