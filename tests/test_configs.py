@@ -69,8 +69,8 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
             "published": "smollm_published",
             "pile": "pile years_pile",
             "releases": "fsd_releases releases_rivals releases_later_reference",
-            "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small dose_attacks_again "
-            "dose_reported dose_aligned dose_attacks "
+            "dose_study": "dose_chosen dose_chosen_stand_in dose_stand_in dose_again dose_small "
+            "dose_reported dose_aligned "
             "dose_large dose_rivals dose_rivals_heldout arena arena_out arena_sizes",
             "hubble": "hubble hubble_asked hubble_planted",
             "pythia_steps": "pythia_steps pythia_steps_planted",
@@ -484,7 +484,7 @@ def test_every_option_that_stands_anywhere_binds_and_builds(world, group, names)
     ("world", "label"), [("smollm", "SmolLM2-135M-Instruct.Q4_1"), ("gemma", "gemma-3-270m-q4_k_m")]
 )
 def test_models_of_a_real_world_are_continuations_of_its_base(world, label):
-    names = ["general", "reference", "planted", "planted_lora", "planted_later", "noised", "ordered"]
+    names = ["general", "reference", "planted", "planted_lora", "planted_later", "ordered"]
     given = [f"+model@world.shelf.{name}=smollm_{name}" for name in names]
     shelf = composed("audit", [f"world={world}", f"data={world}_suspect", "data.reading=twice", *given]).world.shelf
     bases = {name: build(node).continued_from().readable for name, node in shelf.items()}

@@ -18,7 +18,6 @@ from nonmember.endpoints import Request
 from nonmember.endpoints.asked import Completions
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.rephrased import Rephrasings, Written
-from nonmember.models import Noised, PerturbedOutputs
 from nonmember.observations import AnswerProbabilities, Diverged, Embedded, OrderLikelihoods, TokenStatistics
 from nonmember.records import Prompt, Question
 from nonmember.training import AdapterTuning, Lora, Trained
@@ -28,7 +27,6 @@ GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
 SCRATCH, SUSPECT = tiny.scratch(1), tiny.SUSPECT
 TARGET = Trained(SCRATCH, tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
-NOISED = Noised(REFERENCE, 0.5, 1)
 ENDPOINT = Endpoint("http://localhost:1/v1/", "m", "chat", "KEY")
 PROMPT = Prompt("Rephrase.")
 
@@ -45,10 +43,7 @@ MODELS = {
     "trained": TARGET,
     "distilled": Trained(REFERENCE, tiny.distillation(), SUSPECT, seed=3, teacher=TARGET, label="distilled"),
     "adapter": Trained(TARGET, AdapterTuning(tiny.optimization(), Lora(None, 4, 8.0, 0.0), 64, False), SUSPECT, seed=5),
-    "noised": NOISED,
-    "served": PerturbedOutputs(TARGET, 0.1, 2, 4),
     "endpoint": ENDPOINT,
-    "on_noised": Trained(NOISED, tiny.pretraining(), SUSPECT, seed=9),
 }
 CORPORA = {
     "texts": SUSPECT,

@@ -23,7 +23,7 @@ from nonmember.config.choices import config_directory
 from nonmember.corpora import LibraryDocs
 from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.endpoints.rephrased import Rephrasings, Written
-from nonmember.models import Noised, PerturbedOutputs, Pretrained, TrainedTokenizer
+from nonmember.models import Pretrained, TrainedTokenizer
 from nonmember.records import Prompt
 from nonmember.records.exposure import Exposure
 from nonmember.runtime.compute import Compute
@@ -90,8 +90,6 @@ def sound(name: str) -> Any:
         "min_k": lambda: MinK(0.2),
         "dc_pdd": lambda: DcPdd(0.01),
         "model": lambda: MODEL,
-        "noised": lambda: Noised(MODEL, 0.2, 1),
-        "served": lambda: PerturbedOutputs(MODEL, 0.1, None, 1),
         "trained": lambda: Trained(MODEL, sound("distillation"), DOCUMENTS, 1),
         "tokenizer": lambda: TrainedTokenizer(DOCUMENTS, 2048),
         "endpoint": lambda: Endpoint("https://a.server/v1", "a-model", "chat", "A_KEY"),
@@ -298,14 +296,6 @@ REFUSED = {
         ("revision", 1234567, "revision of a model must be text or null; got 1234567. Put it in quotes."),
         ("dtype", "float8", "dtype of a model must be one of float32, "),
     ],
-    "noised": [
-        ("scale", -1, "scale of the noise must be a number above 0; got -1."),
-        ("seed", -1, "seed of the noise must be a whole"),
-    ],
-    "served": [
-        ("noise", -1, "noise of perturbed outputs must be a number of at least 0; got -1."),
-        ("decimals", -1, "decimals of perturbed outputs must be a whole number of at least 0 or null; got -1."),
-    ],
     "trained": [("seed", -1, "seed must be a whole number of at least 0; got -1."), ("seed", 1.0, "got 1.0.")],
     "tokenizer": [("vocab_size", 4, "vocab_size of a tokenizer must be a whole number of at least 257; got 4.")],
     "endpoint": [
@@ -387,6 +377,6 @@ def test_a_beginning_of_text_token_is_asked_of_models_that_follow_it():
     with pytest.raises(ValueError, match="what is only queried reads its texts by itself"):
         check_tokens(never, served)
     with pytest.raises(ValueError, match="is not what the configuration of b says"):
-        check_tokens(never, Noised(Pretrained("a/b"), 0.1, 1))
+        check_tokens(never, Trained(Pretrained("a/b"), sound("distillation"), DOCUMENTS, 1))
     with pytest.raises(ValueError, match=r"tokens\.bos must be one of auto, always, never; got 'maybe'"):
         check_tokens(OmegaConf.create({"tokens": {"bos": "maybe"}}))

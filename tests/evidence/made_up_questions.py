@@ -136,7 +136,6 @@ DOSE = Dose(
         num_folds=3,
         seed=0,
     ),
-    num_resamples=100,
     alpha=0.05,
     max_tokens=64,
 )

@@ -32,6 +32,7 @@ MADE_BY_REPORTS = {
     "seconds_per_work",
     "text_alone",
     "right",
+    "share",
     "asked",
 }  # of results, before tables are made of them
 Path_ = tuple[str, ...]  # steps; those of which a part is not known have * in it

@@ -16,13 +16,12 @@ from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Mixture
 from nonmember.methods import Dose, ScoredDocuments
 from nonmember.methods.dose.controls import Afterwards, PlantedDoses, RotatedDoses
-from nonmember.methods.dose.dose import part_of, readings_of
+from nonmember.methods.dose.dose import readings_of
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel, Scores
 from nonmember.records.exposure import NOT_READ, Exposure
 from nonmember.scores import Loss, MinK, MinKPlusPlus
 from nonmember.stats.dose_curve import DoseReading
-from nonmember.stats.partial_use import PartialUse
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 
@@ -67,7 +66,6 @@ METHOD = Dose(
     exclude=2,
     exceed=0.1,
     gates=GATES,
-    num_resamples=100,
     alpha=0.05,
     max_tokens=64,
 )
@@ -286,27 +284,10 @@ def test_what_could_be_either_is_inconclusive():
     assert outcome.details.to_json()["readings"].startswith("fewer than")
 
 
-def test_the_dose_is_estimated_and_partial_use_told():
+def test_the_dose_is_estimated():
     outcome = judged(5 * EFFECT)
     assert outcome.statistic == pytest.approx(5, abs=1.2)
     assert outcome.ci_low < 5 < outcome.ci_high
-    whole = {entry["dose"]: entry["share"] for entry in outcome.details.to_json()["partial_use"]}
-    assert whole[2.0] == 1.0
-    assert whole[8.0] < 1.0
-    assert not any("a part of the set" in warning for warning in outcome.warnings)
-
-
-def test_a_part_is_told_where_no_number_of_readings_allows_the_whole():
-    few = PartialUse(8.0, 0.25, 0.16, 0.35, log_likelihood=-10.0, compatible=True)
-    other = PartialUse(2.0, 0.4, 0.2, 0.6, log_likelihood=-11.0, compatible=True)
-    assert "about 25% of it (16% to 35%), 8 times" in part_of([other, few])
-    assert part_of([few, replace(other, high=1.0)]) == part_of([few, replace(other, low=0.0)]) == ""
-    assert part_of([few, replace(other, high=1.0, compatible=False)]) == part_of([few])
-    half = documents(target=0.0)
-    for name in METHOD.panel.scores:
-        half["suspect"].values[f"target/{name}"][: N // 2] += 8 * EFFECT
-    outcome = METHOD.test(half, np.random.default_rng(0))
-    assert any("about 50% of it" in warning and "8 times" in warning for warning in outcome.warnings)
 
 
 def test_without_related_controls_membership_is_not_claimed():

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 import tiny
-from nonmember.models import Noised, PerturbedOutputs
-from nonmember.models.weights import relative_change
-from nonmember.observations.weights import WeightChange, weights_at_hand
+from nonmember.endpoints.models import Endpoint
+from nonmember.observations.weights import WeightChange, relative_change, weights_at_hand
 from nonmember.training import AdapterTuning, Lora, Trained
 
 BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")
@@ -17,12 +16,12 @@ ADAPTED = Trained(BASE, AdapterTuning(tiny.optimization(), Lora(None, 4, 8.0, 0.
 
 def test_it_is_the_norm_of_what_moved_over_all_matrices(tmp_path):
     builder = tiny.builder(tmp_path)
-    noised = Noised(BASE, 0.2, seed=1)
-    before, after = (builder.get(item).model.state_dict() for item in (BASE, noised))
+    further = Trained(BASE, tiny.pretraining(), tiny.SUSPECT, seed=2)
+    before, after = (builder.get(item).model.state_dict() for item in (BASE, further))
     matrices = [name for name, weights in before.items() if weights.dim() >= 2]
     flat = [torch.cat([item[name].flatten() for name in matrices]) for item in (before, after)]
     expected = ((flat[1] - flat[0]).norm() / flat[0].norm()).item()
-    assert builder.get(WeightChange(noised, BASE)) == pytest.approx(expected, rel=1e-5)
+    assert builder.get(WeightChange(further, BASE)) == pytest.approx(expected, rel=1e-5)
     assert builder.get(WeightChange(BASE, BASE)) == 0
 
 
@@ -49,7 +48,7 @@ def test_rows_of_added_tokens_are_no_difference():
     assert relative_change(moved, base) == pytest.approx(change)
 
 
-def test_what_is_served_has_no_weights_to_look_at():
+def test_what_is_behind_an_endpoint_has_no_weights_to_look_at():
     assert weights_at_hand(BASE)
     assert weights_at_hand(ADAPTED)
-    assert not weights_at_hand(PerturbedOutputs(BASE, 0.1, None, 1))
+    assert not weights_at_hand(Endpoint("http://localhost:1/v1", "m", "chat", "KEY"))

@@ -123,57 +123,35 @@ def test_figures_have_a_panel_for_other_bases(dose_paper):
     assert text(readings.numbers, "sibling set read 4 times or more", "1x") == "1.00 (1.00 to 1.00)"
 
 
-def test_attacks_and_other_bases(dose_paper):
+def test_targets_of_other_bases(dose_paper):
     results = [
-        audit(4, verdict="cleared", sweep="dose_attacks", attack="noise_1", estimate=0.5, high=1.0),
-        audit(4, verdict="found", sweep="dose_attacks", attack="noise_1", estimate=3.5),
-        audit(0, verdict="found", sweep="dose_attacks", attack="noise_1"),
-        audit(4, verdict="invalid", sweep="dose_attacks", attack="unlearning"),
-        audit(12, sweep="dose_attacks", attack="unlearning", share=0.25),
-        audit(1, verdict="found", sweep="dose_stand_in", base="olmo"),
-        audit(1, sweep="dose_stand_in", base="s2"),
+        audit(4, verdict="cleared", sweep="dose_stand_in", base="olmo", estimate=0.5, high=1.0),
+        audit(4, verdict="found", sweep="dose_stand_in", base="olmo", estimate=3.5),
+        audit(0, verdict="found", sweep="dose_stand_in", base="olmo"),
+        audit(4, verdict="invalid", sweep="dose_stand_in", base="s2"),
+        audit(12, sweep="dose_stand_in", base="s2", share=0.25),
     ]
-    sections = built(dose_paper, *results)
-    attacks, noise = block(sections["attacks"], "attacks"), "served with noise of 1 nat"
-    assert [counted(attacks, f"{noise}, 4x", item) for item in attacks.columns] == [
-        "2",
-        f"1{FALSE} of 2",
-        "1 of 2",
-        "0",
-        "0",
-        "2.00",
-        "1 of 2",
+    others = block(built(dose_paper, *results)["stand-in"], "stand-in")
+    assert [row.name for row in others.rows] == [
+        "olmo, nothing",
+        "olmo, 4x",
+        "s2, 4x",
+        "s2, a part or unknown",
+        "all of these, nothing",
+        "all of these, 4x",
+        "all of these, a part or unknown",
     ]
-    assert counted(attacks, f"{noise}, nothing", "read") == f"1{FALSE} of 1"
-    assert counted(attacks, "unlearning, 4x", "invalid") == "1"
-    assert counted(attacks, "unlearning, a part or unknown", "no verdict") == "1"
-    others = block(sections["stand-in"], "stand-in")
-    assert [row.name for row in others.rows] == ["olmo, 1x", "s2, 1x", "all of these, 1x"]
-    assert counted(others, "all of these, 1x", "read") == "1 of 2"
-
-
-def test_attacks_stand_in_the_order_of_the_report_and_are_summed_up(dose_paper):
-    """Those that it does not know come last."""
-    named = (("worn", 1), ("none", 1), ("zeal", 1), ("worn", 4), ("worn", 0))
-    results = [audit(dose, verdict="cleared", sweep="dose_attacks", attack=item) for item, dose in named]
-    found = block(built(dose_paper, *results)["attacks"], "attacks")
-    worn = "noise in the weights"
-    assert [row.name for row in found.rows] == [
-        "no attack, 1x",
-        f"{worn}, nothing",
-        f"{worn}, 1x",
-        f"{worn}, 4x",
-        f"{worn}, once or more",
-        "zeal, 1x",
-    ]
-    assert counted(found, f"{worn}, once or more", "not read") == f"2{FALSE} of 2"
-    assert counted(found, f"{worn}, nothing", "not read") == "1 of 1"
+    of_olmo = [counted(others, "olmo, 4x", item) for item in others.columns]
+    assert of_olmo == ["2", f"1{FALSE} of 2", "1 of 2", "0", "0", "2.00", "1 of 2"]
+    assert counted(others, "olmo, nothing", "read") == f"1{FALSE} of 1"
+    assert counted(others, "s2, 4x", "invalid") == "1"
+    assert counted(others, "s2, a part or unknown", "no verdict") == "1"
 
 
 def test_absent_sweeps_leave_their_parts_empty(dose_paper):
     sections = built(dose_paper, audit(1, verdict="found", sweep="dose_chosen"))
     empty = {key for key, section in sections.items() if section.is_empty}
-    assert empty == {"power", "readings", "attacks", "stand-in"}
+    assert empty == {"power", "readings", "stand-in"}
     assert all("yet" in note for key in empty for note in sections[key].notes)
 
 

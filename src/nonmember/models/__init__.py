@@ -2,7 +2,6 @@
 
 from nonmember.models.base import ModelSpec, Whole, label_of
 from nonmember.models.conversations import Rendered
-from nonmember.models.kinds.changed import Noised, PerturbedOutputs
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained, named
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
@@ -13,9 +12,7 @@ __all__ = [
     "Gguf",
     "InMemory",
     "ModelSpec",
-    "Noised",
     "PackagedGguf",
-    "PerturbedOutputs",
     "Pretrained",
     "Rendered",
     "Scratch",

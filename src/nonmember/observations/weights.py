@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +40,6 @@ class WeightChange(Spec[float]):
         return f"{type(self).__name__} of {self.model.shape}"
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
-        from nonmember.models.weights import relative_change
-
         base, model = builder.get(Whole(self.base)), builder.get(Whole(self.model))
         return {"change": relative_change(model.model, base.model)}
 
@@ -56,3 +55,20 @@ def weights_at_hand(model: ModelSpec) -> bool:
     except ValueError:
         return False
     return model.has_weights
+
+
+def relative_change(model: Any, base: Any) -> float | None:
+    """||W - W_base|| / ||W_base|| over the weight matrices that both have by one name in one shape, but for rows that
+    one of them has further, as those of added tokens; None where there are none. One matrix at a time is copied to the
+    processor."""
+    before = {name: weights for name, weights in base.named_parameters() if weights.dim() >= 2}
+    moved, whole = [], []
+    for name, weights in model.named_parameters():
+        if name in before and before[name].shape[1:] == weights.shape[1:]:
+            rows = min(len(weights), len(before[name]))
+            own, other = (item.detach()[:rows].float().cpu() for item in (weights, before[name]))
+            moved.append(float((own - other).square().double().sum()))
+            whole.append(float(other.square().double().sum()))
+    if not math.fsum(whole):
+        return None
+    return math.sqrt(math.fsum(moved) / math.fsum(whole))

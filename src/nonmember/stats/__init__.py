@@ -2,7 +2,6 @@
 
 one score, members known     roc_auc, tpr_at_fpr, best_balanced_accuracy, roc_points, ranking
 PRISM                        difference_of_dependent_correlations, bootstrap_correlation, rank_correlation
-planted controls             partial_use
 paired scores                paired_t_less, paired_t_greater, order_test
 two groups of documents      compare_groups, welch_t, mean_difference, shares_greater, dataset_inference,
                              difference_of_rates
@@ -40,7 +39,6 @@ from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.letter_choice import BlindGuess, Choices, blind_guesses, calibration_offsets
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
 from nonmember.stats.paired import PairedT, order_test, paired_t_greater, paired_t_less
-from nonmember.stats.partial_use import PartialUse, partial_use
 from nonmember.stats.proportions import (
     Hits,
     Interval,
@@ -70,7 +68,6 @@ __all__ = [
     "LevelCorrelation",
     "MeanDifference",
     "PairedT",
-    "PartialUse",
     "Ranking",
     "RateDifference",
     "RocPoints",
@@ -104,7 +101,6 @@ __all__ = [
     "order_test",
     "paired_t_greater",
     "paired_t_less",
-    "partial_use",
     "percentile_interval",
     "rank_correlation",
     "rank_sum_test",

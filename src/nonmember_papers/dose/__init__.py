@@ -270,23 +270,6 @@ def readings(scope: Scope) -> Filled:
 # ------------------------------------------------------------------------------- other targets than planted ones
 
 
-def attacks(scope: Scope) -> Filled:
-    """Verdicts by what was done to the target."""
-    titles = {"attacks": "Verdicts on changed targets", "attacks_again": "Verdicts on changed targets, second protocol"}
-    return tables(
-        *(
-            verdicts(
-                scope,
-                key,
-                title,
-                "what was done, target has read",
-                by_label(runs_of(scope, key), "attack", scope.names.get("attacks", {})),
-            )
-            for key, title in titles.items()
-        )
-    )
-
-
 def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[str, list[Run]]:
     """Printed name of a label -> the runs that have it; in printed order, those that are not known last."""
     labels: dict[str, list[Run]] = {label: [] for label in known}
@@ -368,14 +351,7 @@ def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
 
 
 class DoseReport(DeclaredReport):
-    special: ClassVar = {
-        "errors": errors,
-        "power": power,
-        "dose": by_dose,
-        "readings": readings,
-        "attacks": attacks,
-        "stand-in": stand_ins,
-    }
+    special: ClassVar = {"errors": errors, "power": power, "dose": by_dose, "readings": readings, "stand-in": stand_ins}
 
     def first_numbers(self) -> Glance:
         return Glance(AT_A_GLANCE, cells_of_glance, self.glance_note)

@@ -28,7 +28,6 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    units,
 )
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.dose.controls import ControlModel, DoseControls
@@ -41,7 +40,6 @@ from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
-from nonmember.stats.partial_use import PartialUse, partial_use
 
 TARGET, REFERENCE = "target", "reference"
 UNSEEN_WEIGHTS = (
@@ -90,7 +88,6 @@ class DoseDetails(Details):
     separation: float  # between unread and heaviest, in standard deviations of single models
     features: Mapping[str, float]  # of the target, by name
     controls: Sequence[DoseControl]  # the planted ones
-    partial_use: Sequence[PartialUse]  # shares of the set at each dose
     gates: Mapping[str, Gate]  # name of a gate -> what was found
 
 
@@ -104,7 +101,6 @@ class Dose(Method):
     # "nothing at all" is sharp.
     exceed: float
     gates: DoseGates  # what must hold
-    num_resamples: int  # of documents, for the interval of a share
     alpha: float
     max_tokens: int
 
@@ -218,7 +214,6 @@ class Dose(Method):
         reasons = [*failures(findings), *self.too_few(len(suspect.doc_ids))]
         knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
-        parts = self._shares(suspect, third, models, rng)
         # The test of the verdict; the other one's p stands in the details.
         read = reading.p_at_most < self.alpha
         return TestOutcome(
@@ -231,7 +226,7 @@ class Dose(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=claim_of(verdict, reading, self.exclude, self.exceed, curve.doses[-1]),
-            warnings=(*(reasons or self._warnings(reading, knows_related)), *filter(None, [part_of(parts)])),
+            warnings=tuple(reasons or self._warnings(reading, knows_related)),
             details=DoseDetails(
                 readings=readings_of(reading, curve.doses[-1]),
                 cleared_dose=reading.cleared_dose,
@@ -250,7 +245,6 @@ class Dose(Method):
                 controls=[
                     _described(role, control, left_out[role], features[role]) for role, control in controls.items()
                 ],
-                partial_use=parts,
                 gates=as_details(findings),
             ),
         )
@@ -336,33 +330,8 @@ class Dose(Method):
         if reading.p_at_most < self.alpha and reading.p_at_least < self.alpha:
             yield (
                 f"Both '{self.exceed:g} readings or fewer' and '{self.exclude:g} or more whole readings' are rejected: "
-                "a part of the set may have been read; see partial_use."
+                "a part of the set may have been read."
             )
-
-    def _shares(
-        self,
-        suspect: ScoredDocuments,
-        third: ScoredDocuments,
-        controls: Sequence[ControlModel],
-        rng: np.random.Generator,
-    ) -> list[PartialUse]:
-        """Of the documents that were read, by a mixture."""
-        score = next(iter(self.panel.scores))
-
-        def gain(role: str) -> FloatArray:
-            column = _column(role, score)
-            return np.asarray(suspect.values[column] - third.values[column].mean())
-
-        by_dose: dict[float, list[FloatArray]] = {}
-        for item in controls:
-            by_dose.setdefault(float(item.exposure.exposures), []).append(gain(item.role))
-        settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
-        return partial_use(
-            gain(TARGET),
-            {dose: np.array(gains) for dose, gains in by_dose.items()},
-            units(suspect, SUSPECT),
-            **settings,
-        )
 
 
 def _described(role: str, control: Control, left_out: DoseReading | None, features: Mapping[str, float]) -> DoseControl:
@@ -396,19 +365,6 @@ def readings_of(reading: DoseReading, heaviest: float) -> str:
     unit = "reading" if _formatted(reading.estimate) == "1" else "readings"
     interval = f"{_formatted(reading.low)} {'or' if upper == 'more' else 'to'} {upper}"
     return f"about {_formatted(reading.estimate)} {unit} ({interval})"
-
-
-def part_of(regions: Sequence[PartialUse]) -> str:
-    """Which part of the set was read, where every number of readings that fits the documents says a part; or empty."""
-    fitting = [item for item in regions if item.compatible]
-    if not (fitting and all(item.low > 0 and item.high < 1 for item in fitting)):
-        return ""
-    best = max(fitting, key=lambda item: item.log_likelihood)
-    times = "once" if best.dose == 1 else f"{best.dose:g} times"
-    return (
-        f"Document by document it looks as if a part of the set was read: about {best.share:.0%} of it ({best.low:.0%} "
-        f"to {best.high:.0%}), {times} (partial_use)."
-    )
 
 
 def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: float, heaviest: float) -> str:
