@@ -24,7 +24,7 @@ from nonmember.observations.base import Reading
 from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence
 from nonmember.observations.passes.orders import OrderedShard, observe_orders
 from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers
-from nonmember.observations.passes.writing import Writing, write_texts
+from nonmember.observations.passes.writing import Writing, write
 from nonmember.records import Corpus, Embeddings, OrderTable, TokenTable
 from nonmember.runtime.compute import MIB
 from nonmember.training.batches import StepLoader
@@ -173,9 +173,7 @@ def test_what_is_written(model, tokenizer, tmp_path):
     """Also where a text passes the switch while it is written."""
     fresh = copy.deepcopy(model)
     prompts = {f"d{n}": ids_of(n, n) for n in (5, 24, SWITCH - 4, SWITCH - 2, SWITCH + 5, 50)}
-    together = write_texts(
-        model, tokenizer, prompts, tmp_path, one_process, Writing(0.0, 8, 2**30), seed=0, description=""
-    )
+    together = write(model, tokenizer, prompts, prompts, tmp_path, one_process, Writing(0.0, 8, 2**30), description="")
     for name, ids in prompts.items():
         written = copy.deepcopy(fresh).generate(
             torch.tensor([ids]), max_new_tokens=8, do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=0

@@ -22,7 +22,7 @@ from transformers import (
 import tiny
 from nonmember.models.loading import train_tokenizer
 from nonmember.observations.passes import writing
-from nonmember.observations.passes.writing import SeededDraws, Writing, write_texts
+from nonmember.observations.passes.writing import SeededDraws, Writing
 
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 
@@ -45,8 +45,11 @@ def prompts(tokenizer):
 def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes):
     folder.mkdir(exist_ok=True)
     settings = {"temperature": 1.0, "max_new_tokens": 12, "cache_bytes": 2**20} | changes
-    seed, writing = settings.pop("seed", 1), Writing(**settings)
-    written = write_texts(model, tokenizer, prompts, folder, make_trainer, writing, seed=seed, description="writing")
+    seed = settings.pop("seed", 1)
+    seeds = {doc_id: f"{seed} {doc_id}" for doc_id in prompts}
+    written = writing.write(
+        model, tokenizer, prompts, seeds, folder, make_trainer, Writing(**settings), description="writing"
+    )
     return {doc_id: item.text for doc_id, item in written.items()}
 
 
@@ -145,7 +148,7 @@ def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, 
 def test_a_line_that_was_cut_is_written_anew(tmp_path):
     part = tmp_path / "part"
     values = [["a", "one", True, 3, []], ["b", "two\r\u2028", False, 4, [[["x", -0.5]]]], ["c", "three", True, 5, []]]
-    whole = "".join(map(writing.line_of, values)).encode()
+    whole = "".join(json.dumps(item) + "\n" for item in values).encode()
     part.write_bytes(whole)
     assert list(writing.read_part(part)) == ["a", "b", "c"]
     assert writing.read_part(part)["b"] == writing.WrittenText("two\r\u2028", False, 4, ((("x", -0.5),),))

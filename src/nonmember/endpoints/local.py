@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from nonmember.endpoints.reading import answer_rows, without_thoughts
 from nonmember.models.loading import LoadedModel
 from nonmember.models.prompting import PromptParts, encode_prompts
-from nonmember.observations.passes.writing import Writing, WrittenText, longest_context, write
+from nonmember.models.reading import position_limit
+from nonmember.observations.passes.writing import Writing, WrittenText, write
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB, Compute
 
@@ -63,7 +64,7 @@ def complete_locally(
 
 def _too_long(model: Any, request: Request, num_tokens: int) -> str:
     """Why the model cannot read it; empty where it can."""
-    most = longest_context(model)
+    most = position_limit(model.config)
     if most is None or num_tokens + request.max_new_tokens <= most:
         return ""
     return f"the model reads at most {most} tokens, those to come included, and the question is longer"

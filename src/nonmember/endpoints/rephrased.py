@@ -72,19 +72,19 @@ class Written(CorpusSpec):
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         """Resumable: a stopped run continues where it was."""
-        from nonmember.observations.passes.writing import Writing, write_texts
+        from nonmember.observations.passes.writing import Writing, write
 
         base, loaded = builder.get(self.base), builder.get(self.model)
         try:
             prompts = prompts_about(loaded, base, self.prompt, self.max_tokens, num_new_tokens=self.max_new_tokens)
-            written = write_texts(
+            written = write(
                 builder.model_for_trainer(loaded.model),
                 loaded.tokenizer,
                 prompts,
+                {doc_id: f"{self.seed}\0{doc_id}" for doc_id in prompts},
                 folder,
                 builder.compute.trainer,
                 Writing(self.temperature, self.max_new_tokens, builder.compute.cache_mib * MIB),
-                seed=self.seed,
                 description=f"writing with {self.model.readable}",
             )
         except ValueError as error:

@@ -177,13 +177,6 @@ def in_order_of(doc_ids: Sequence[str], table: TokenTable, values: FloatArray) -
     return values[[index_of[doc_id] for doc_id in doc_ids]]
 
 
-def ratio(numerator: FloatArray, nll_target: FloatArray) -> FloatArray:
-    """numerator / NLL of the target, NaN where that NLL is too small to divide by."""
-    usable = nll_target > SMALLEST_NLL
-    result: FloatArray = np.divide(numerator, nll_target, out=np.full(len(nll_target), np.nan), where=usable)
-    return result
-
-
 def scores_with_reasons(
     tokens: TokenTable,
     values: FloatArray,

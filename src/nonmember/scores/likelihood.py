@@ -20,9 +20,7 @@ class Loss(Score):
     Source: Yeom et al., 2018.
     """
 
-    @property
-    def name(self) -> str:
-        return "loss"
+    name = "loss"
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         return scores_with_reasons(inputs.tokens, -nll(inputs.tokens))
@@ -35,9 +33,7 @@ class Perplexity(Score):
     Source: a feature of LLM-DI (Maini et al., 2024).
     """
 
-    @property
-    def name(self) -> str:
-        return "perplexity"
+    name = "perplexity"
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         return scores_with_reasons(inputs.tokens, -np.exp(nll(inputs.tokens)))

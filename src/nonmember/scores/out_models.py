@@ -73,14 +73,11 @@ class Lira(Score):
     scale: Scale = "probability"
 
     needs_out_models: ClassVar[bool] = True
+    depends_on_others = True
 
     @property
     def name(self) -> str:
         return "lira" if self.scale == "probability" else "lira_z"
-
-    @property
-    def depends_on_others(self) -> bool:
-        return True
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         target, outs = -nll(inputs.tokens), _out_models(inputs, self)

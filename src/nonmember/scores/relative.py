@@ -21,17 +21,26 @@ from nonmember.scores.base import (
     in_order_of,
     needed,
     nll,
-    ratio,
     scores_with_reasons,
 )
 
+
+def _nll_of(side: str, other: TokenTable, tokens: TokenTable) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
+    """NLL of the other table in the order of `tokens`, and where it has no scored token, with the reason."""
+    values = in_order_of(tokens.doc_ids, other, nll(other))
+    return values, {f"{side}: {NO_TOKENS}": np.isnan(values)}
+
+
+def _nll_ratio(side: str, other: TokenTable, tokens: TokenTable) -> DocumentScores:
+    """NLL(other) / NLL(tokens), undefined where the latter is too small to divide by."""
+    nll_other, undefined = _nll_of(side, other, tokens)
+    nll_target = nll(tokens)
+    undefined[SMALL_NLL] = nll_target <= SMALLEST_NLL
+    ratio = np.divide(nll_other, nll_target, out=np.full(len(tokens), np.nan), where=nll_target > SMALLEST_NLL)
+    return scores_with_reasons(tokens, ratio, undefined)
+
+
 # Under a reference model ----------------------------------------------------------------------------------------------
-
-
-def _nll_reference(tokens: TokenTable, reference: TokenTable) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
-    """NLL under the reference in the order of `tokens`, and where its tokenizer leaves no scored token."""
-    values = in_order_of(tokens.doc_ids, reference, nll(reference))
-    return values, {f"reference: {NO_TOKENS}": np.isnan(values)}
 
 
 @dataclass(frozen=True)
@@ -42,14 +51,11 @@ class ReferenceDifference(Score):
     """
 
     needs_reference: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        return "ref_diff"
+    name = "ref_diff"
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         tokens, reference = inputs.tokens, needed(inputs.reference, "a reference model's observations", self)
-        nll_reference, undefined = _nll_reference(tokens, reference)
+        nll_reference, undefined = _nll_of("reference", reference, tokens)
         return scores_with_reasons(tokens, nll_reference - nll(tokens), undefined)
 
 
@@ -61,17 +67,11 @@ class ReferenceRatio(Score):
     """
 
     needs_reference: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        return "ref_ratio"
+    name = "ref_ratio"
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
-        tokens, reference = inputs.tokens, needed(inputs.reference, "a reference model's observations", self)
-        nll_target = nll(tokens)
-        nll_reference, undefined = _nll_reference(tokens, reference)
-        undefined[SMALL_NLL] = nll_target <= SMALLEST_NLL
-        return scores_with_reasons(tokens, ratio(nll_reference, nll_target), undefined)
+        reference = needed(inputs.reference, "a reference model's observations", self)
+        return _nll_ratio("reference", reference, inputs.tokens)
 
 
 OTHER_TOKENS = "target and reference cut the text into different tokens"
@@ -162,10 +162,7 @@ class Zlib(Score):
     """
 
     needs_texts: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        return "zlib"
+    name = "zlib"
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         texts = needed(inputs.texts, "the texts", self)
@@ -190,20 +187,11 @@ class Lowercase(Score):
     Source: Carlini et al., 2021.
     """
 
-    @property
-    def name(self) -> str:
-        return "lowercase"
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        return ("original", "lowercase")
+    name = "lowercase"
+    views = ("original", "lowercase")
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
-        tokens, lowercase = inputs.tokens, needed(inputs.other_view, "the lowercased texts observed", self)
-        nll_target = nll(tokens)
-        nll_lowercase = in_order_of(tokens.doc_ids, lowercase, nll(lowercase))
-        undefined = {f"lowercased: {NO_TOKENS}": np.isnan(nll_lowercase), SMALL_NLL: nll_target <= SMALLEST_NLL}
-        return scores_with_reasons(tokens, ratio(nll_lowercase, nll_target), undefined)
+        return _nll_ratio("lowercased", needed(inputs.other_view, "the lowercased texts observed", self), inputs.tokens)
 
 
 # Perturbed: features of LLM-DI ----------------------------------------------------------------------------------------
@@ -245,7 +233,8 @@ class Perturbed(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         tokens, other = inputs.tokens, needed(inputs.other_view, "the perturbed texts observed", self)
-        loss, loss_perturbed = nll(tokens), in_order_of(tokens.doc_ids, other, nll(other))
+        loss_perturbed, undefined = _nll_of("perturbed", other, tokens)
+        loss = nll(tokens)
         match self.quantity:
             case "ppl_ratio":
                 values = -np.exp(loss - loss_perturbed)
@@ -255,8 +244,7 @@ class Perturbed(Score):
                 values = np.divide(loss_perturbed, loss, out=np.full(len(loss), np.nan), where=loss > 0)
             case "loss_difference":
                 values = loss_perturbed - loss
-        undefined = {f"perturbed: {NO_TOKENS}": np.isnan(loss_perturbed), "a loss of 0 to divide by": loss <= 0}
-        return scores_with_reasons(tokens, values, undefined)
+        return scores_with_reasons(tokens, values, undefined | {"a loss of 0 to divide by": loss <= 0})
 
 
 # Behind unread text: ReCaLL (Xie et al., 2024) ------------------------------------------------------------------------
@@ -288,7 +276,5 @@ class Recall(Score):
         return self.num_shots
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
-        tokens, behind = inputs.tokens, needed(inputs.behind_prefix, "the texts observed behind a prefix", self)
-        nll_behind, nll_alone = in_order_of(tokens.doc_ids, behind, nll(behind)), nll(tokens)
-        undefined = {f"behind the prefix: {NO_TOKENS}": np.isnan(nll_behind), SMALL_NLL: nll_alone <= SMALLEST_NLL}
-        return scores_with_reasons(tokens, ratio(nll_behind, nll_alone), undefined)
+        behind = needed(inputs.behind_prefix, "the texts observed behind a prefix", self)
+        return _nll_ratio("behind the prefix", behind, inputs.tokens)

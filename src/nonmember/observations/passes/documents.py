@@ -25,7 +25,7 @@ from torch import Tensor
 
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.tokens import DocumentReader, Masks, PartWriter, Scored, masks_of, ready, write_parts
+from nonmember.observations.passes.tokens import DocumentReader, Rows, Scored, read_all, ready
 from nonmember.observations.passes.vocabulary import check_distribution
 from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
 from nonmember.records.tokens import LOG_PROB_FLOOR
@@ -44,14 +44,6 @@ class DocumentCounts:
     num_tokens: int
 
 
-@dataclass(frozen=True)
-class DocumentDivergences:
-    """Of one batch: `doc_index` [B] counts documents from 0; `divergences` [B] float32."""
-
-    doc_index: Tensor
-    divergences: Tensor
-
-
 def observe_divergence(
     model: Any,
     other: Any,
@@ -68,9 +60,8 @@ def observe_divergence(
     row.   The other arguments and the errors are those of `observe`.
     """
     (ours, sequences), (theirs, _) = (ready(item, token_ids, reading, scored=scored) for item in (model, other))
-    masks = masks_of(scored, sequences)
-    comparer = Comparer(ours, theirs, list(sequences.values()), reading, masks, shared_ids)
-    counts = write_parts(comparer, DivergenceWriter(reading.out_dir, list(sequences)), reading)
+    comparer = Comparer(ours, theirs, sequences, reading, scored, shared_ids)
+    counts = read_all(comparer, reading, _ROW_GROUP_DOCUMENTS)
     return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
 
@@ -81,17 +72,13 @@ class Comparer(DocumentReader):
         self,
         split: SplitForward,
         other: SplitForward,
-        sequences: Sequence[Sequence[int]],
+        sequences: Mapping[str, Sequence[int]],
         reading: Reading,
-        scored: Masks | None,
+        scored: Scored | None,
         shared_ids: tuple[Ids, Ids],
     ) -> None:
         super().__init__(split, sequences, reading, scored)
         self._outside = (other, shared_ids)
-
-    @property
-    def models(self) -> tuple[Any, ...]:
-        return (self.model, self._outside[0].model)
 
     def group(self, length: int) -> Hashable:
         return super().group(length), self._outside[0].lengths.group(length)
@@ -103,7 +90,7 @@ class Comparer(DocumentReader):
         ours, theirs = (ids.to(self.device) if isinstance(ids, Tensor) else ids for ids in shared_ids)
         self._outside = (other, (ours, theirs))
 
-    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> DocumentDivergences:
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> Rows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
         other, _ = self._outside
         input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
@@ -115,7 +102,12 @@ class Comparer(DocumentReader):
         rows_N, _ = scored_BT.nonzero(as_tuple=True)
         sums_B.index_add_(0, rows_N, self._by_token(ours_ND, theirs_ND).double())
         means_B = sums_B / scored_BT.sum(1).clamp_min(1)
-        return DocumentDivergences(batch["doc_index"][is_real_B], means_B[is_real_B].float())
+        columns = {
+            "doc_id": [self.doc_ids[index] for index in batch["doc_index"][is_real_B].tolist()],
+            "divergence": means_B[is_real_B].float().numpy(force=True),
+        }
+        table = pa.table(columns, schema=DIVERGENCE_SCHEMA)
+        return table, {"num_documents": len(table)}
 
     def _by_token(self, ours_ND: Tensor, theirs_ND: Tensor) -> Tensor:
         """[N] KL of each token's distributions, with logits made for a few rows at a time."""
@@ -131,20 +123,6 @@ class Comparer(DocumentReader):
         divergences_N = torch.cat(divergences) if divergences else ours_ND.new_zeros(0)
         check_distribution(divergences_N)
         return divergences_N
-
-
-class DivergenceWriter(PartWriter):
-    """Writes a row per document."""
-
-    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
-        super().__init__(out_dir, doc_ids, _ROW_GROUP_DOCUMENTS)
-
-    def rows_of(self, prediction: DocumentDivergences) -> tuple[pa.Table, dict[str, int]]:
-        columns = {
-            "doc_id": [self.doc_ids[index] for index in prediction.doc_index.tolist()],
-            "divergence": prediction.divergences.numpy(force=True),
-        }
-        return pa.table(columns, schema=DIVERGENCE_SCHEMA), {"num_documents": len(prediction.doc_index)}
 
 
 def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentScores:
@@ -167,14 +145,6 @@ class EmbeddingCounts:
     num_tokens: int
 
 
-@dataclass(frozen=True)
-class DocumentVectors:
-    """Of one batch: `doc_index` [B] counts documents from 0; `vectors` [B, D] float32."""
-
-    doc_index: Tensor
-    vectors: Tensor
-
-
 def embed(
     model: Any, token_ids: Mapping[str, Sequence[int]], reading: Reading, *, layer: int, dropout_seed: int | None
 ) -> EmbeddingCounts:
@@ -192,7 +162,7 @@ def embed(
         raise ValueError(f"None of the {len(token_ids)} documents has two tokens. Give longer texts.")
     _check_layer(split, layer)
     embedder = Embedder(split, sequences, reading, layer, dropout_seed)
-    counts = write_parts(embedder, VectorWriter(reading.out_dir, list(sequences)), reading)
+    counts = read_all(embedder, reading, _ROW_GROUP_VECTORS, compression="none", use_dictionary=False)
     return EmbeddingCounts(counts["num_documents"], counts["num_zero"], sum(map(len, sequences.values())))
 
 
@@ -207,15 +177,14 @@ class Embedder(DocumentReader):
         layer: int,
         dropout_seed: int | None,
     ) -> None:
-        super().__init__(split, list(sequences.values()), reading)
-        self._doc_ids = list(sequences)
+        super().__init__(split, sequences, reading)
         self._layer = layer
         self._dropout_seed = dropout_seed
 
     def batches(self) -> list[list[int]]:
         return super().batches() if self._dropout_seed is None else [[index] for index in range(len(self._sequences))]
 
-    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> DocumentVectors:
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> Rows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
         lengths_B = batch["lengths"]
         with self._dropout(batch["doc_index"]):
@@ -227,7 +196,14 @@ class Embedder(DocumentReader):
         doc_index_B = batch["doc_index"][is_real_B]
         self._check_finite(last_BD, doc_index_B)
         length_B = last_BD.norm(dim=1, keepdim=True)
-        return DocumentVectors(doc_index_B, (last_BD / length_B.where(length_B > 0, 1.0)).float())
+        vectors_BD = (last_BD / length_B.where(length_B > 0, 1.0)).float().numpy(force=True)
+        width = vectors_BD.shape[1]
+        columns = {
+            "doc_id": [self.doc_ids[index] for index in doc_index_B.tolist()],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors_BD.ravel()), width),
+        }
+        counts = {"num_documents": len(vectors_BD), "num_zero": int((~vectors_BD.any(axis=1)).sum())}
+        return pa.table(columns, schema=embedding_schema(width)), counts
 
     @contextmanager
     def _dropout(self, doc_index_B: Tensor) -> Iterator[None]:
@@ -235,7 +211,7 @@ class Embedder(DocumentReader):
             yield
             return
         (index,) = doc_index_B.tolist()
-        digest = hashlib.sha256(f"{self._dropout_seed}\0{self._doc_ids[index]}".encode("utf-8", "surrogatepass"))
+        digest = hashlib.sha256(f"{self._dropout_seed}\0{self.doc_ids[index]}".encode("utf-8", "surrogatepass"))
         devices = [doc_index_B.device] if doc_index_B.is_cuda else []
         with torch.random.fork_rng(devices=devices), dropout_of_adapter(self.model):
             torch.manual_seed(int.from_bytes(digest.digest()[:8], "big") >> 1)
@@ -244,29 +220,12 @@ class Embedder(DocumentReader):
     def _check_finite(self, last_BD: Tensor, doc_index_B: Tensor) -> None:
         bad = (~last_BD.isfinite()).any(dim=1).nonzero().flatten()
         if len(bad):
-            first = self._doc_ids[int(doc_index_B[bad[0]])]
+            first = self.doc_ids[int(doc_index_B[bad[0]])]
             raise ValueError(
                 f"The model's hidden states hold NaN or infinity for {len(bad)} of {len(last_BD)} documents of a "
                 f"batch, first for {first!r}. If the model runs in float16, load it in bfloat16 or float32; if not, "
                 "its weights are damaged."
             )
-
-
-class VectorWriter(PartWriter):
-    """Writes a row per document."""
-
-    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
-        super().__init__(out_dir, doc_ids, _ROW_GROUP_VECTORS, compression="none", use_dictionary=False)
-
-    def rows_of(self, prediction: DocumentVectors) -> tuple[pa.Table, dict[str, int]]:
-        vectors_BD = prediction.vectors.numpy(force=True)
-        width = vectors_BD.shape[1]
-        columns = {
-            "doc_id": [self.doc_ids[index] for index in prediction.doc_index.tolist()],
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors_BD.ravel()), width),
-        }
-        counts = {"num_documents": len(vectors_BD), "num_zero": int((~vectors_BD.any(axis=1)).sum())}
-        return pa.table(columns, schema=embedding_schema(width)), counts
 
 
 def _check_layer(split: SplitForward, layer: int) -> None:

@@ -14,8 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models.forward import SplitForward, split_forward
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.tokens import DocumentReader, PartWriter, check_readable, write_parts
+from nonmember.observations.passes.tokens import DocumentReader, Rows, check_readable, read_all
 from nonmember.observations.passes.vocabulary import Workspace, token_log_probs
 from nonmember.records import ORDER_SCHEMA
 
@@ -65,7 +64,8 @@ def observe_orders(
     _check(split, shards, front, window)
     reading.out_dir.mkdir(parents=True, exist_ok=True)
     windows = Windows(shards, front, window, stride)
-    counts = write_parts(OrderReader(split, windows, reading), OrderWriter(reading.out_dir, windows), reading)
+    reader = OrderReader(split, windows, reading)
+    counts = read_all(reader, reading, _ROW_GROUP_WINDOWS, compression="zstd", use_dictionary=["doc_id"])
     num_orders = sum(len(shard.orders.draws_K) for shard in shards.values())
     return OrderCounts(num_orders, counts["num_tokens"], counts["num_read"], counts["num_floored"])
 
@@ -111,42 +111,26 @@ class Windows(Sequence[list[int]]):
     def __len__(self) -> int:
         return len(self.shard_W)
 
-    @overload
-    def __getitem__(self, index: int) -> list[int]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[list[int]]: ...
-    def __getitem__(self, index: int | slice) -> list[int] | list[list[int]]:
-        if isinstance(index, slice):
-            return [self[item] for item in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> list[int]:  # type: ignore[override]  # no slices
         shard = self._shards[self.shard_W[index]]
         order_E = shard.orders.indices_KE[self.order_W[index]]
         ids = [*self._front, *chain.from_iterable(shard.examples[example] for example in order_E)]
         return ids[self.start_W[index] : self.stop_W[index] + 1]
 
 
-@dataclass(frozen=True)
-class WindowSums:
-    """Of one batch: `index` [B] counts windows; `log_prob` [B] float64 sums over the `num_tokens` [B] scored ones."""
-
-    index: Tensor
-    num_tokens: Tensor
-    log_prob: Tensor
-    num_floored: int
-
-
 class OrderReader(DocumentReader):
     """Windows in, their log-likelihoods out."""
 
     def __init__(self, split: SplitForward, windows: Windows, reading: Reading) -> None:
-        super().__init__(split, windows, reading)
-        self._windows = windows
+        super().__init__(split, {}, reading)
+        self.doc_ids, self._sequences, self._windows = windows.names, windows, windows
         self._workspace = Workspace()
 
     def lengths(self) -> list[int]:
         lengths: list[int] = (self._windows.stop_W - self._windows.start_W).tolist()
         return lengths
 
-    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> WindowSums:
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> Rows:
         """batch: input_ids [B, T] padded on the right, the ids after the windows among them; lengths, doc_index [B]."""
         ids_BT, lengths_B, index_B = batch["input_ids"], batch["lengths"], batch["doc_index"]
         features_BTD = self._split.body(ids_BT[:, : max(1, ids_BT.shape[1] - 1)])  # an empty batch is one token
@@ -163,20 +147,9 @@ class OrderReader(DocumentReader):
         scored_BT = scored_BT.cpu()  # not every accelerator has double precision
         log_prob_BT = torch.zeros(scored_BT.shape, dtype=torch.float64)
         log_prob_BT[scored_BT] = log_prob_N.cpu().double()
-        is_real_B = lengths_B.cpu() > 1
-        num_tokens_B, log_prob_B = scored_BT.sum(1), log_prob_BT.sum(1)
-        return WindowSums(index_B.cpu()[is_real_B], num_tokens_B[is_real_B], log_prob_B[is_real_B], num_floored)
-
-
-class OrderWriter(PartWriter):
-    """Writes a row per window, under the name of its shard."""
-
-    def __init__(self, out_dir: Path, windows: Windows) -> None:
-        super().__init__(out_dir, windows.names, _ROW_GROUP_WINDOWS, compression="zstd", use_dictionary=["doc_id"])
-        self._windows = windows
-
-    def rows_of(self, prediction: WindowSums) -> tuple[pa.Table, dict[str, int]]:
-        index_B, windows = prediction.index.numpy(), self._windows
+        real_B = (lengths_B.cpu() > 1).numpy()
+        index_B, windows = index_B.numpy(force=True)[real_B], self._windows
+        num_tokens_B = scored_BT.sum(1).int().numpy()[real_B]
         read_B = windows.stop_W[index_B] - windows.start_W[index_B]
         columns: dict[str, Any] = {
             "doc_id": [self.doc_ids[index] for index in index_B],
@@ -184,13 +157,13 @@ class OrderWriter(PartWriter):
             "draws": windows.draws_W[index_B],
             "start": windows.start_W[index_B],
             "num_read": read_B,
-            "num_tokens": prediction.num_tokens.int().numpy(),
-            "log_prob": prediction.log_prob.numpy(),
+            "num_tokens": num_tokens_B,
+            "log_prob": log_prob_BT.sum(1).numpy()[real_B],
         }
         counts = {
             "num_documents": len(index_B),
-            "num_tokens": int(prediction.num_tokens.sum()),
+            "num_tokens": int(num_tokens_B.sum()),
             "num_read": int(read_B.sum()),
-            "num_floored": prediction.num_floored,
+            "num_floored": num_floored,
         }
         return pa.table(columns, schema=ORDER_SCHEMA), counts

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from torch import Tensor
 from nonmember.models.forward import Held, SplitForward, split_forward
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.vocabulary import TokenMoments, Workspace, token_statistics
+from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 from nonmember.records import TOKEN_SCHEMA
 from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.training.sharding import ShardableModule
@@ -36,8 +36,8 @@ _ROW_GROUP_TOKENS = 2**18
 CACHE_BYTES = 4 * 2**20
 
 
-Masks = Sequence[Sequence[bool]]  # of documents: which of their ids are scored
-Scored = Mapping[str, Sequence[bool]]  # the same by document id
+Scored = Mapping[str, Sequence[bool]]  # document id -> which of its ids are scored
+Rows = tuple[pa.Table, dict[str, int]]  # of a batch, and what is counted; `num_documents` at least
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,6 @@ class ObservationCounts:
     num_tokens: int
     num_floored: int
     num_documents: int
-
-
-@dataclass(frozen=True)
-class TokenRows:
-    """Rows of one batch: `doc_index` counts documents, `position` the tokens of a document, both from 0."""
-
-    doc_index: Tensor
-    position: Tensor
-    token_id: Tensor
-    statistics: TokenMoments
 
 
 def observe(
@@ -80,9 +70,7 @@ def observe(
     does not read everything.
     """
     split, sequences = ready(model, token_ids, reading, scored=scored)
-    context = None if num_context is None else [num_context[doc_id] for doc_id in sequences]
-    observer = Observer(split, list(sequences.values()), reading, masks_of(scored, sequences), context)
-    return read_all(observer, list(sequences), reading)
+    return _read_tokens(Observer(split, sequences, reading, scored, num_context), reading)
 
 
 def ready(
@@ -106,27 +94,26 @@ def ready(
     return split, sequences
 
 
-def masks_of(scored: Scored | None, doc_ids: Iterable[str]) -> Masks | None:
-    return None if scored is None else [scored[doc_id] for doc_id in doc_ids]
-
-
-def read_all(observer: Observer, doc_ids: Sequence[str], reading: Reading) -> ObservationCounts:
-    """Let `observer` read its documents, called `doc_ids`, and write their rows; see `observe`."""
-    counts = write_parts(observer, TokenTableWriter(reading.out_dir, doc_ids), reading)
+def _read_tokens(observer: Observer, reading: Reading) -> ObservationCounts:
+    dictionaries = ["doc_id", "token_id"]
+    counts = read_all(observer, reading, _ROW_GROUP_TOKENS, compression="zstd", use_dictionary=dictionaries)
     return ObservationCounts(counts["num_rows"], counts["num_floored"], counts["num_documents"])
 
 
-def write_parts(reader: DocumentReader, writer: PartWriter, reading: Reading) -> dict[str, int]:
-    """Let `reader` read its documents and `writer` write what comes of it. The writer's counts, over all processes."""
+def read_all(reader: DocumentReader, reading: Reading, row_group: int, **options: Any) -> dict[str, int]:
+    """Let `reader` read its documents, and write its rows: what was counted, over all processes.
+
+    row_group: rows that are held back until they are written together.   options: of `pyarrow.parquet.ParquetWriter`.
+    """
     progress = StageProgress(reading.description, "tokens", after_each(reader.sizes()), shared=True)
-    trainer = silent(reading.make_trainer, writer, progress)
+    trainer = silent(reading.make_trainer, PartWriter(reading.out_dir, row_group, options), progress)
     predict(trainer, reader)
-    counts = _read_counts(writer.out_dir)
+    counts = _read_counts(reading.out_dir)
     trainer.strategy.barrier("counted")  # the first process may move the folder as soon as it returns
-    if counts["num_documents"] != len(writer.doc_ids):
+    if counts["num_documents"] != len(reader.doc_ids):
         raise ValueError(
-            f"{writer.out_dir} holds observations of {counts['num_documents']} documents instead of "
-            f"{len(writer.doc_ids)}. Take limit_predict_batches and fast_dev_run out of the trainer, and start with an "
+            f"{reading.out_dir} holds observations of {counts['num_documents']} documents instead of "
+            f"{len(reader.doc_ids)}. Take limit_predict_batches and fast_dev_run out of the trainer, and start with an "
             "empty folder."
         )
     return counts
@@ -227,13 +214,18 @@ class DocumentReader(Held, ShardableModule):
     """The predict side of a language model: documents in batches of like lengths, shared out over the processes."""
 
     def __init__(
-        self, split: SplitForward, sequences: Sequence[Sequence[int]], reading: Reading, scored: Masks | None = None
+        self,
+        split: SplitForward,
+        sequences: Mapping[str, Sequence[int]],
+        reading: Reading,
+        scored: Scored | None = None,
     ) -> None:
         super().__init__()
         self.hold(split.model)
         self._split = split
-        self._sequences = sequences
-        self._scored = scored
+        self.doc_ids: Sequence[str] = list(sequences)
+        self._sequences: Sequence[Sequence[int]] = list(sequences.values())
+        self._scored = None if scored is None else [scored[doc_id] for doc_id in sequences]
         self._max_batch_tokens = reading.max_batch_tokens
         self._block_bytes = reading.block_bytes
 
@@ -265,11 +257,6 @@ class DocumentReader(Held, ShardableModule):
                 row_T[: len(mask)] &= torch.tensor(mask, dtype=torch.bool, device=row_T.device)
         return scored_BT
 
-    @property
-    def models(self) -> tuple[Any, ...]:
-        """All that read."""
-        return (self.model,)
-
     def predict_dataloader(self) -> PaddedBatches:
         share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)
         return PaddedBatches(self._sequences, share)
@@ -284,70 +271,63 @@ class Observer(DocumentReader):
     def __init__(
         self,
         split: SplitForward,
-        sequences: Sequence[Sequence[int]],
+        sequences: Mapping[str, Sequence[int]],
         reading: Reading,
-        scored: Masks | None = None,
-        num_context: Sequence[int] | None = None,
+        scored: Scored | None = None,
+        num_context: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(split, sequences, reading, scored)
-        # At least one number, since an empty batch points to the first document.
-        self._num_context = torch.tensor(num_context or [0] * max(1, len(sequences)))
+        context = [num_context[doc_id] if num_context else 0 for doc_id in sequences]
+        self._num_context = torch.tensor(context or [0])  # an empty batch points to the first document
         self._workspace = Workspace()
 
-    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> Rows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
         input_ids_BT = batch["input_ids"]
-        first_B, start_B = self.bounds(batch)
+        context_B = self._num_context.to(input_ids_BT.device)[batch["doc_index"]]
         positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
-        scored_BT = self.scored(batch) & (positions_T >= first_B[:, None])
-        features_ND = self.features_before(input_ids_BT)[scored_BT]
-        token_id_N = input_ids_BT[:, 1:][scored_BT]
-        statistics = token_statistics(
+        scored_BT = self.scored(batch) & (positions_T >= context_B[:, None])
+        features_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
+        row_N, column_N = scored_BT.nonzero(as_tuple=True)
+        position_N = positions_T[column_N] - context_B[row_N]
+        return self._rows(batch["doc_index"][row_N], position_N, input_ids_BT[:, 1:][scored_BT], features_ND)
+
+    def _rows(self, doc_index_N: Tensor, position_N: Tensor, token_id_N: Tensor, features_ND: Tensor) -> Rows:
+        found = token_statistics(
             features_ND, self._split.head, token_id_N, block_bytes=self._block_bytes, workspace=self._workspace
         )
-        row_N, column_N = scored_BT.nonzero(as_tuple=True)
-        position_N = positions_T[column_N] + start_B[row_N]
-        return TokenRows(batch["doc_index"][row_N], position_N, token_id_N, statistics)
-
-    def features_before(self, input_ids_BT: Tensor) -> Tensor:
-        """[B, T - 1, D], from which the tokens behind the first are predicted."""
-        return self._split.body(input_ids_BT)[:, :-1]
-
-    def bounds(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """[B], [B] index of the first id that is scored, and what is added to an index for its position."""
-        context_B = self._num_context.to(batch["lengths"].device)[batch["doc_index"]]
-        return context_B, -context_B
+        indices, index_of = np.unique(doc_index_N.numpy(force=True), return_inverse=True)
+        doc_ids = pa.array([self.doc_ids[index] for index in indices], pa.string())
+        columns: dict[str, Any] = {
+            "doc_id": pa.DictionaryArray.from_arrays(pa.array(index_of.astype(np.int32)), doc_ids),
+            "position": position_N.int().numpy(force=True),
+            "token_id": token_id_N.int().numpy(force=True),
+        }
+        for name in ("log_prob", "mean", "std"):
+            columns[name] = getattr(found, name).numpy(force=True)
+        counts = {"num_floored": found.num_floored, "num_documents": len(indices)}
+        return pa.table(columns, schema=TOKEN_SCHEMA), counts
 
 
 class PartWriter(BasePredictionWriter):
-    """Streams the rows of this process to `part-<rank>.parquet`, and its counts into the file's footer.
+    """Streams the rows of this process to `part-<rank>.parquet`, and its counts into the file's footer."""
 
-    row_group: rows that are held back until they are written together.   options: of `pyarrow.parquet.ParquetWriter`.
-    """
-
-    def __init__(self, out_dir: Path, doc_ids: Sequence[str], row_group: int, **options: Any) -> None:
+    def __init__(self, out_dir: Path, row_group: int, options: Mapping[str, Any]) -> None:
         super().__init__(write_interval="batch")
-        self.out_dir = out_dir
-        self.doc_ids = doc_ids
+        self._out_dir = out_dir
         self._row_group = row_group
         self._options = options
         self._file: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._counts: Counter[str] = Counter()
 
-    def rows_of(self, prediction: Any) -> tuple[pa.Table, dict[str, int]]:
-        """The rows of a batch, and what is counted; `num_documents` at least."""
-        raise NotImplementedError
-
     def on_predict_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         self._counts.clear()
-        self._path = self.out_dir / f"part-{trainer.global_rank}.parquet"
+        self._path = self._out_dir / f"part-{trainer.global_rank}.parquet"
         self._file = None
 
-    def write_on_batch_end(
-        self, trainer: Any, pl_module: Any, prediction: Any, batch_indices: Any, batch: Any, *_: Any
-    ) -> None:
-        table, counts = self.rows_of(prediction)
+    def write_on_batch_end(self, trainer: Any, pl_module: Any, prediction: Rows, *_: Any) -> None:
+        table, counts = prediction
         self._waiting.append(table)
         for name, number in counts.items():  # an update would drop a count of 0
             self._counts[name] += number
@@ -373,27 +353,6 @@ class PartWriter(BasePredictionWriter):
             self._file.close()
 
 
-class TokenTableWriter(PartWriter):
-    """Writes rows of the token table."""
-
-    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
-        dictionaries = ["doc_id", "token_id"]
-        super().__init__(out_dir, doc_ids, _ROW_GROUP_TOKENS, compression="zstd", use_dictionary=dictionaries)
-
-    def rows_of(self, prediction: TokenRows) -> tuple[pa.Table, dict[str, int]]:
-        indices, index_of = np.unique(prediction.doc_index.numpy(force=True), return_inverse=True)
-        doc_ids = pa.array([self.doc_ids[index] for index in indices], pa.string())
-        columns: dict[str, Any] = {
-            "doc_id": pa.DictionaryArray.from_arrays(pa.array(index_of.astype(np.int32)), doc_ids),
-            "position": prediction.position.int().numpy(force=True),
-            "token_id": prediction.token_id.int().numpy(force=True),
-        }
-        for name in ("log_prob", "mean", "std"):
-            columns[name] = getattr(prediction.statistics, name).numpy(force=True)
-        counts = {"num_floored": prediction.statistics.num_floored, "num_documents": len(indices)}
-        return pa.table(columns, schema=TOKEN_SCHEMA), counts
-
-
 def _read_counts(out_dir: Path) -> dict[str, int]:
     """Sums over the parts; `num_rows` is counted by the files themselves."""
     totals = Counter({"num_rows": 0, "num_documents": 0})
@@ -415,33 +374,26 @@ def observe_answers(
     Of the whole distribution only the last position is made. The errors are those of `observe`.
     """
     split, _ = ready(model, prompts, reading, at_least=0)
-    return read_all(Asker(split, list(prompts.values()), reading, answers), list(prompts), reading)
+    return _read_tokens(Asker(split, prompts, reading, answers), reading)
 
 
 class Asker(Observer):
     """An observer of what comes after each sequence."""
 
     def __init__(
-        self, split: SplitForward, sequences: Sequence[Sequence[int]], reading: Reading, answers: Sequence[int]
+        self, split: SplitForward, sequences: Mapping[str, Sequence[int]], reading: Reading, answers: Sequence[int]
     ) -> None:
         super().__init__(split, sequences, reading)
         self._answers = answers
 
-    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> Rows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]; rows: B x A."""
-        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        input_ids_BT, lengths_B, number = batch["input_ids"], batch["lengths"], len(self._answers)
         asked_B = lengths_B > 1  # an empty batch is one token of no document
         features_BTD, rows_B = self._split.body(input_ids_BT), torch.arange(len(lengths_B), device=lengths_B.device)
         features_BD = features_BTD[rows_B, lengths_B - 1][asked_B]
-        number = len(self._answers)
-        answers_A = torch.tensor(list(self._answers), device=input_ids_BT.device)
-        token_id_N = answers_A.repeat(len(features_BD))
-        statistics = token_statistics(
-            features_BD.repeat_interleave(number, dim=0),
-            self._split.head,
-            token_id_N,
-            block_bytes=self._block_bytes,
-            workspace=self._workspace,
+        token_id_N = torch.tensor(self._answers, device=input_ids_BT.device).repeat(len(features_BD))
+        doc_index_N, position_N = (
+            item_B[asked_B].repeat_interleave(number) for item_B in (batch["doc_index"], lengths_B)
         )
-        doc_index_N = batch["doc_index"][asked_B].repeat_interleave(number)
-        return TokenRows(doc_index_N, lengths_B[asked_B].repeat_interleave(number), token_id_N, statistics)
+        return self._rows(doc_index_N, position_N, token_id_N, features_BD.repeat_interleave(number, dim=0))

@@ -54,21 +54,11 @@ class WrittenText(NamedTuple):
     top_logprobs: tuple[tuple[tuple[str, float], ...], ...]
 
 
-def part_of(folder: Path, rank: int) -> Path:
-    """Where one process writes."""
-    return folder / _PART.format(rank)
-
-
 def read_all(folder: Path) -> dict[str, WrittenText]:
     written: dict[str, WrittenText] = {}
     for part in sorted(folder.glob(_PART.format("*"))):
         written |= read_part(part)
     return written
-
-
-def line_of(values: Sequence[Any]) -> str:
-    """values: name, text, finished, num_tokens, top_logprobs."""
-    return json.dumps(values) + "\n"
 
 
 def read_part(part: Path) -> dict[str, WrittenText]:
@@ -107,25 +97,6 @@ class Writing:
     top_logprobs: int = 0
 
 
-def write_texts(
-    model: Any,
-    tokenizer: Any,
-    prompts: Mapping[str, Sequence[int]],
-    folder: Path,
-    make_trainer: Callable[..., lightning.Trainer],
-    writing: Writing,
-    *,
-    seed: int,
-    description: str,
-) -> dict[str, WrittenText]:
-    """What `model` writes after each prompt. prompts: document id -> ids.
-
-    The draws for a document come from `seed` and its id; all else is as of `write`.
-    """
-    seeds = {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}
-    return write(model, tokenizer, prompts, seeds, folder, make_trainer, writing, description=description)
-
-
 def write(
     model: Any,
     tokenizer: Any,
@@ -144,7 +115,7 @@ def write(
 
     Raises ValueError for prompts that leave the model no room to write, and for trainer=fsdp.
     """
-    most = longest_context(model)
+    most = position_limit(model.config)
     longest = max((len(ids) for ids in prompts.values()), default=0)
     if most is not None and longest + writing.max_new_tokens > most:
         raise ValueError(
@@ -168,11 +139,6 @@ def write(
             "of the trainer."
         )
     return {name: written[name] for name in prompts}
-
-
-def longest_context(model: Any) -> int | None:
-    """Most tokens that the model reads, those it writes included; None: there is no limit."""
-    return position_limit(model.config)
 
 
 def cache_bytes_of_token(model: Any) -> int:
@@ -237,7 +203,7 @@ class Writer(Held, lightning.LightningModule):
 
     @property
     def _part(self) -> Path:
-        return part_of(self._folder, self.trainer.global_rank)
+        return self._folder / _PART.format(self.trainer.global_rank)
 
     def on_predict_start(self) -> None:
         self.model.eval()
@@ -267,7 +233,7 @@ class Writer(Held, lightning.LightningModule):
             for index, (row, text) in enumerate(zip(rows, texts, strict=True)):
                 finished, num_tokens = _end(written_BT[index].tolist(), generation.eos_token_id or [])
                 top = likeliest.of(index, num_tokens, self._tokenizer)
-                file.write(line_of([self._names[row], text, finished, num_tokens, top]))
+                file.write(json.dumps([self._names[row], text, finished, num_tokens, top]) + "\n")
         return len(rows)
 
 
