@@ -67,12 +67,6 @@ def test_documents_given_as_unread_are_reported(make_model, caplog):
         assert ("2 of the 3 unread texts (prefix) are documents" in caplog.text) == reported
 
 
-def test_as_arrow(make_model):
-    table = nm.score(["moss fern reed pine"], make_model(0), as_arrow=True)
-    assert table["doc_id"].to_pylist() == ["0"]
-    assert b"nonmember" in table.schema.metadata
-
-
 @pytest.mark.slow
 def test_the_command_line_and_the_program_find_each_others_passes(nonmember, make_model, texts):
     path = write_rows(Path("documents.jsonl"), [{"id": str(index), "text": text} for index, text in enumerate(texts)])

@@ -10,7 +10,6 @@ from typing import Any
 
 from nonmember.api.inputs import Inputs, Overrides, at_work
 from nonmember.artifacts.store import Store
-from nonmember.checks import require_kind
 from nonmember.config.build import build, check_places
 from nonmember.config.runs import corpus_to_read
 from nonmember.evidence import canaries
@@ -47,7 +46,6 @@ def make_canaries(
     >>> found = nm.audit("canary", target="MODEL", data="canaries", overrides={"data.path": made.private,
     ...                  "data.commitment": made.commitment})  # doctest: +SKIP
     """
-    require_kind(out, str | os.PathLike, "out", "a new folder")
     names = [field.name for field in fields(Making)]
     own = {name: settings.pop(name) for name in names if name in settings}
     numbers = {name: value.item() for name, value in own.items() if hasattr(value, "item")}  # of NumPy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,72 +12,44 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from nonmember.checks import require_choice, require_kind
+from nonmember.checks import require_choice
 from nonmember.records.groups import SUSPECT
 from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, Answer, AuditResult, Failure
+from nonmember.runtime.naming import dotted
 from nonmember.scoring.part_files import open_scores
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.dataset
 
-# The columns of `load_results` and the facts of a finished audit, by the part of the result that has them.
-QUESTION = (
-    "sweep",
-    "cell",
-    "world",
-    "method",
-    "target",
-    "reference",
-    "corpus",
-    "heldout",
-    "truth",
-    "alpha",
-    "seed",
-    "score",
-)
-STATISTICS = ("value", "p_value", "ci_low", "ci_high", "num_documents")
-SWEPT = ("k", "lambda", "tau", "dose")
-_AFTER = QUESTION.index("reference") + 1
-FACTS = (
-    *QUESTION[:_AFTER],
-    *SWEPT,
-    *QUESTION[_AFTER:],
-    "exposures",
-    "share",
-    "conclusion",
-    "sentence",
-    "verdict",
-    "statistic",
-    *STATISTICS[1:],
-    "num_excluded",
-    "allowed_claim",
-    "warnings",
-    "seconds",
-)
+ASKED = ("sweep", "cell", "world", "method", "target", "reference")
+COMPARED = ("corpus", "heldout", "truth", "alpha", "seed", "score")
 
 
 def facts_of(result: AuditResult) -> dict[str, Any]:
-    """By the names of `FACTS`."""
-    exposure = result.question.target_exposure
-    facts = {name: getattr(result.question, name) for name in QUESTION}
-    facts |= {name: getattr(result.statistics, name) for name in STATISTICS}
-    facts |= swept_of(result)
-    facts |= {
-        "statistic": facts.pop("value"),
+    """The columns of `load_results` and the facts of a finished audit."""
+    asked, found, exposure = result.question, result.statistics, result.question.target_exposure
+    return {
+        **{name: getattr(asked, name) for name in ASKED},
+        **swept_of(result),
+        **{name: getattr(asked, name) for name in COMPARED},
         "exposures": exposure and exposure.exposures,
         "share": exposure and exposure.share,
         "conclusion": result.answer.conclusion,
         "sentence": result.answer.sentence,
         "verdict": result.verdict.decision,
+        "statistic": found.value,
+        "p_value": found.p_value,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "num_documents": found.num_documents,
+        "num_excluded": result.exclusions.num_documents,
         "allowed_claim": result.verdict.allowed_claim,
         "warnings": result.verdict.warnings,
-        "num_excluded": result.exclusions.num_documents,
         "seconds": result.provenance.seconds,
     }
-    return {name: facts[name] for name in FACTS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,20 +180,16 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     """
     import pandas as pd
 
-    named: Any = folders
-    is_one = isinstance(named, str | bytes | Mapping | os.PathLike) or not isinstance(named, Iterable)
-    given = [named] if is_one else list(named)
-    for folder in given:
-        require_kind(folder, str | os.PathLike, "folders", "a folder of audits, or several")
+    given = [folders] if isinstance(folders, str | os.PathLike) else folders
     found = [path for folder in given for path in outcome_paths(Path(folder))]
     if not found:
         raise ValueError("folders must be a folder of audits, or several; got none.")
     paths = {path.resolve(): path for path in reversed(found)}  # each once, by its first name
-    table = pd.DataFrame(
-        [_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in reversed(paths.values())]
-    )
-    first = [name for name in (*FACTS, "error", "folder") if name in table]
-    return table[[*first, *(name for name in table if name not in first)]]
+    rows = [
+        _row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in reversed(paths.values())
+    ]
+    results_first = sorted(rows, key=lambda row: row["error"] is not None)  # whose columns have an order
+    return pd.DataFrame(rows, columns=list(dict.fromkeys(name for row in results_first for name in row)))
 
 
 def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarrow.dataset.Dataset:
@@ -251,23 +219,16 @@ def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarr
     >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=columns)) == len(texts)
     True
     """
-    require_kind(folder, str | os.PathLike, "folder", "a folder of scores")
     return open_scores(Path(folder), verify=verify)
 
 
 def _row(path: Path, outcome: AuditResult | Failure) -> dict[str, Any]:
-    beside = {"folder": str(path.parent)}
     if isinstance(outcome, Failure):
-        return {"cell": outcome.cell, "error": outcome.error, **beside}
-    plain: dict[str, object] = {f"data.{name}": value for name, value in outcome.question.data.items()}
-    plain |= dict(_plain_values(outcome.question.settings, "settings"))
-    return {**facts_of(outcome), "error": None, **beside, **plain}
+        return {"cell": outcome.cell, "error": outcome.error, "folder": str(path.parent)}
+    row: dict[str, Any] = {**facts_of(outcome), "error": None, "folder": str(path.parent)}
+    row |= {f"data.{name}": value for name, value in outcome.question.data.items()}
+    return row | {name: value for name, value in dotted(outcome.question.settings, "settings") if _is_plain(value)}
 
 
-def _plain_values(settings: Mapping[str, Any], key: str) -> Iterator[tuple[str, object]]:
-    """By dotted keys; lists are left out."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _plain_values(value, f"{key}.{name}")
-        elif value is None or isinstance(value, str | int | float | bool):
-            yield f"{key}.{name}", value
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)

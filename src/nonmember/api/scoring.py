@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.api.inputs import Inputs, Overrides, at_work
@@ -19,36 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@overload
-def score(
-    documents: Any,
-    model: Any = ...,
-    *,
-    k: float | Sequence[float] | None = ...,
-    reference: Any = ...,
-    general: Any = ...,
-    prefix: Any = ...,
-    overrides: Overrides = ...,
-    as_arrow: Literal[False] = ...,
-    **settings: Any,
-) -> pd.DataFrame: ...
-
-
-@overload
-def score(
-    documents: Any,
-    model: Any = ...,
-    *,
-    k: float | Sequence[float] | None = ...,
-    reference: Any = ...,
-    general: Any = ...,
-    prefix: Any = ...,
-    overrides: Overrides = ...,
-    as_arrow: Literal[True],
-    **settings: Any,
-) -> pa.Table: ...
-
-
 def score(
     documents: Any,
     model: Any = None,
@@ -58,9 +28,8 @@ def score(
     general: Any = None,
     prefix: Any = None,
     overrides: Overrides = (),
-    as_arrow: bool = False,
     **settings: Any,
-) -> pd.DataFrame | pa.Table:
+) -> pd.DataFrame:
     """Membership scores of texts under a model. Higher = more likely a member.
 
     The table and what the models said about each token stay in `outputs` ("outputs", or NONMEMBER_OUTPUTS), where this
@@ -82,7 +51,6 @@ def score(
         general: Texts as above, disjoint from the documents; adds dc_pdd.
         prefix: Texts as above that the model has certainly not read; adds recall (ReCaLL).
         overrides: Anything else, as on the command line: `["max_tokens=512"]` or `{"max_tokens": 512}`.
-        as_arrow: An Arrow table in place of a DataFrame.
         **settings: Top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
             scores=["log_likelihood", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase",
             "wbc"] for all of one forward pass and what takes further ones.
@@ -91,7 +59,7 @@ def score(
         A row per text, in their order, with the columns doc_id; log_likelihood (mean log-probability, nats per token),
         neg_perplexity (minus the perplexity: higher is more likely a member in every column), zlib, min_k,
         min_k_plus_plus, max_k (ending in K where there are several); num_tokens; reason, where a score is NaN. How the
-        table was made is in `table.attrs["nonmember"]`, of an Arrow table in its schema's metadata.
+        table was made is in `table.attrs["nonmember"]`.
 
     Raises:
         ValueError: In one sentence, for what is missing or cannot be.
@@ -124,7 +92,7 @@ def score(
                     f"An argument is missing; pass {', '.join(map(_keyword, error.keys))} to nm.score."
                 ) from None
         path = write_scores(scoring, builder, folder, export)
-    return _read(path, as_arrow)
+    return _read(path)
 
 
 def _keyword(key: str) -> str:
@@ -132,12 +100,10 @@ def _keyword(key: str) -> str:
     return f"{name}=..." if name else f"overrides=['{key}=...']"
 
 
-def _read(path: Any, as_arrow: bool) -> Any:
+def _read(path: Path) -> Any:
     if path.is_dir():
         return load_scores(path, verify=False)
     table = pq.read_table(path)
-    if as_arrow:
-        return table
     frame = table.to_pandas()
     frame.attrs["nonmember"] = json.loads(table.schema.metadata[b"nonmember"])
     return frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +28,7 @@ from nonmember.methods.protocols import TestsBothClaims
 from nonmember.records.requirements import Access
 from nonmember.reports.core.formats import listed
 from nonmember.results.result import PARTS, RESULT, AuditResult
+from nonmember.runtime.naming import dotted
 from nonmember.stats.blind import INTERPRETABLE_UP_TO
 
 BLIND = "blind"
@@ -35,15 +36,6 @@ NAMED = 2  # methods whose wants are told
 
 # Name of a method, further words -> a context with the config of the command by that method (`compose.composed`).
 Compose = Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]
-
-
-def _as_overrides(settings: Mapping[str, Any], prefix: str = "method") -> Iterator[str]:
-    """Nested settings as overrides: {"controls": {"seed": 1}} as method.controls.seed=1."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _as_overrides(value, f"{prefix}.{key}")
-        else:
-            yield override(f"{prefix}.{key}", value)
 
 
 @dataclass
@@ -100,7 +92,8 @@ class Parts:
 
     def part(self, name: str, variant: str = "") -> Cell:
         """Raises ValueError where its question cannot be put."""
-        words = [*variant.split(), *_as_overrides(self.method.given.get(name, {}))]
+        given = dotted(self.method.given.get(name, {}), "method")
+        words = [*variant.split(), *(override(*item) for item in given)]
         with self.compose(name, words) as (config, _):
             cell = cell_of(config, self.cell.folder / PARTS / name)
         return replace(cell, audit=replace(cell.audit, swept=self.cell.audit.swept))

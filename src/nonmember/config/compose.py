@@ -35,21 +35,10 @@ if TYPE_CHECKING:
 _composing = threading.RLock()  # Hydra's singletons and OmegaConf's resolvers are the process's
 
 
-class _Merged:
+@functools.lru_cache(maxsize=1)
+def _merged(changed: int) -> dict[tuple[Any, ...], Any]:
     """The project's configs as they were merged in this process, until one of their files changes."""
-
-    def __init__(self) -> None:
-        self._changed = 0
-        self._kept: dict[tuple[Any, ...], Any] = {}
-
-    def kept(self) -> dict[tuple[Any, ...], Any]:
-        changed = max(path.stat().st_mtime_ns for path in config_directory().rglob("*.yaml"))
-        if changed != self._changed:
-            self._changed, self._kept = changed, {}
-        return self._kept
-
-
-_merged = _Merged()
+    return {}
 
 
 @contextlib.contextmanager
@@ -74,7 +63,8 @@ def composed(
             JobRuntime.instance().set("name", command)
             given = from_home(overrides)
             own = not any(word.lstrip("+~").startswith("hydra") for word in given)  # else files may be from elsewhere
-            with shared_files(_merged.kept() if own else None), checked_composition():
+            changed = max(path.stat().st_mtime_ns for path in config_directory().rglob("*.yaml"))
+            with shared_files(_merged(changed) if own else None), checked_composition():
                 config = load_configuration(config_directory(), command, given)
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)

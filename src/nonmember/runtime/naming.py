@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 LONGEST_FOLDER_NAME = 120
 HASH_LENGTH = 8
@@ -61,6 +63,16 @@ def folder_name(text: str) -> str:
     if name == text and 0 < len(name) <= LONGEST_FOLDER_NAME and name.strip("."):
         return name
     return f"{name[: LONGEST_FOLDER_NAME - HASH_LENGTH - 1]}-{short_hash(text)}".lstrip("_") if text else "default"
+
+
+def dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings by their keys: {"controls": {"seed": 1}} as controls.seed."""
+    for name, value in settings.items():
+        key = f"{prefix}.{name}" if prefix else str(name)
+        if isinstance(value, Mapping):
+            yield from dotted(value, key)
+        else:
+            yield key, value
 
 
 def short_setting(setting: str) -> str:
