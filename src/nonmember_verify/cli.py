@@ -42,16 +42,21 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
         return 2
     status = 1 if report.failures else 3 if report.num_as_stated else 0
     if options.json:
-        lines = [{"kind": line.kind, "what": line.what, "told": line.told} for line in report.lines]
-        sys.stdout.write(json.dumps(lines, indent=1) + "\n")
+        names = ("kind", "what", "told", "fields")
+        sys.stdout.write(json.dumps([{name: getattr(line, name) for name in names} for line in report.lines], indent=1))
+        sys.stdout.write("\n")
         return status
-    for line in report.lines:
-        sys.stdout.write(f"{''.join(item if item.isprintable() else '?' for item in str(line))}\n")
     kinds = [line.kind for line in report.lines]
-    sys.stdout.write(
+    lines = [
         f"{HEADLINES[status]}: {kinds.count('ok')} checks hold, {kinds.count('FAILED')} failed, "
-        f"{kinds.count('not checked')} things were not checked.\n"
-    )
+        f"{kinds.count('not checked')} things were not checked.",
+        *(f"It says: {line.told}" for line in report.lines if line.kind == "ok" and line.what.endswith("answer")),
+        *report.failures,
+        "",
+        *(f"{line}: {line.fields}" if options.fields and line.fields else line for line in report.lines),
+    ]
+    for line in lines:
+        sys.stdout.write(f"{''.join(item if item.isprintable() else '?' for item in str(line))}\n")
     return status
 
 
@@ -69,6 +74,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--canaries", type=Path, help="the revealed private file: did its key choose what is public?")
     parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
     parser.add_argument("-k", "--num-documents", type=int, default=8, help="how many, drawn at random (8)")
+    parser.add_argument("--fields", action="store_true", help="name the fields that no check reads")
     parser.add_argument("--json", action="store_true", help="the lines as JSON")
     options = parser.parse_args(arguments)
     if options.model is not None and not options.model.is_dir():

@@ -22,6 +22,7 @@ class Line:
     what: str
     told: str
     as_stated: bool = False  # of the answer of an audit, which was not recomputed
+    fields: str = ""  # names that --fields adds
 
     def __str__(self) -> str:
         text = " ".join(f"{self.what}: {self.told}".split())  # line breaks in a name could imitate lines of this report
@@ -49,15 +50,15 @@ class Report:
     def failed(self, what: str, told: str) -> None:
         self._add("FAILED", what, told)
 
-    def unchecked(self, what: str, why: str) -> None:
-        self._add("not checked", what, why)
+    def unchecked(self, what: str, why: str, fields: str = "") -> None:
+        self._add("not checked", what, why, fields=fields)
 
     def taken_as_stated(self, why: str, what: str = "statistic, interval, p and verdict") -> None:
         """The answer of an audit was not recomputed."""
         self._add("not checked", what, f"{why}; they are taken as stated", as_stated=True)
 
-    def _add(self, kind: Kind, what: str, told: str, *, as_stated: bool = False) -> None:
-        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told, as_stated))
+    def _add(self, kind: Kind, what: str, told: str, *, as_stated: bool = False, fields: str = "") -> None:
+        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told, as_stated, fields))
 
     def require(self, what: str, holds: bool, told: str, otherwise: str) -> bool:
         self._add("ok" if holds else "FAILED", what, told if holds else otherwise)
