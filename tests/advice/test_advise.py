@@ -15,7 +15,7 @@ import pytest
 
 import nonmember as nm
 from nonmember.advice import Situation, advise
-from nonmember.advice.advise import WORTH
+from nonmember.advice.advise import WORTH, as_text
 from nonmember.advice.contestants import CONTESTANTS
 from nonmember.advice.measured import FILE, VERSION, all_measured, measured
 from nonmember.advice.situation import about_texts, offered, past_audits
@@ -128,7 +128,7 @@ def test_the_default_of_a_method_comes_before_its_other_scores(documents):
 
 
 def test_the_power_of_canaries_is_by_copies_and_of_no_number_of_texts():
-    found = str(advise(Situation("logprobs", 5000, canaries=True)))
+    found = as_text(advise(Situation("logprobs", 5000, canaries=True)), all=True)
     assert "21 of 400 unread (false), 1 of 4 with one copy, 2 of 4 with 2 copies" in found
     assert "no size closer" not in found
 
@@ -136,7 +136,7 @@ def test_the_power_of_canaries_is_by_copies_and_of_no_number_of_texts():
 def test_with_nothing_nothing_is_concluded():
     found = advise(Situation())
     assert (found.concluding, found.beside) == ((), ())
-    assert "No method can reach a verdict with this access and data." in str(found)
+    assert "No method can reach a verdict with this access and data." in as_text(found, all=True)
 
 
 @pytest.mark.parametrize("situation", [Situation(), Situation("text"), Situation("weights"), EVERYTHING])
@@ -153,7 +153,7 @@ def test_text_of_another_date_supports_no_comparison_of_texts():
     found = advise(Situation("weights", heldout="other_date", titles=True, follows=True))
     assert not {"llm_di", "mc_pdd"} & {*names(found.concluding)}
     assert "blind" in names(found.beside)
-    assert "Text of another date differs because of its date" in str(found)
+    assert "Text of another date differs because of its date" in as_text(found, all=True)
 
 
 def test_without_related_text_the_meter_speaks_of_non_membership_alone():
@@ -170,8 +170,9 @@ def test_costs_and_money():
         if item.name == "mc_pdd"
     )
     assert (option.cost.requests, option.cost.asked, option.cost.answered) == (400, 400 * 150, 400 * 60)
-    assert "0.22 in the currency" in str(
-        advise(replace(EVERYTHING, access="text", documents=100, tokens=50, input_price=2.0, output_price=4.0))
+    assert "0.22 in the currency" in as_text(
+        all=True,
+        advice=advise(replace(EVERYTHING, access="text", documents=100, tokens=50, input_price=2.0, output_price=4.0)),
     )
 
 
@@ -188,7 +189,7 @@ def test_texts_are_counted_and_past_audits_timed(tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "result.json").write_text("{}")
     assert {name: (past.seconds, past.number) for name, past in past_audits(tmp_path).items()} == {"llm_di": (20.0, 3)}
-    said = str(advise(Situation("logprobs", heldout="same_draw"), past_audits(tmp_path)))
+    said = as_text(advise(Situation("logprobs", heldout="same_draw"), past_audits(tmp_path)), all=True)
     assert "20 seconds, median of 3 audits" in said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -236,20 +237,62 @@ LOOK_UP = (
     "A target whose training text is open (OLMo, Pythia): look the texts up (docs/lookup.md), which needs no test. "
     "Conversations: data=chat in place of a plain file."
 )
-NAMED = 3  # additions that are listed
+NAMED = 3  # methods, and additions, that are listed
 LACKING = 2  # a method that lacks more is only named
 
 
-def as_text(advice: Advice) -> str:
-    return "\n".join(_lines(advice)) + "\n"
+def as_text(advice: Advice, *, all: bool = False, width: int | None = None) -> str:
+    """The best three in two lines each; or `all`, with costs and what was measured. width: where lines are broken,
+    commands apart."""
+    lines = list(_all(advice) if all else _best(advice))
+    if width is not None:
+        lines = [part for line in lines for part in _wrapped(line, width)]
+    return "\n".join(lines) + "\n"
 
 
-def _lines(advice: Advice) -> Iterator[str]:
+def _wrapped(line: str, width: int) -> list[str]:
+    words = line.lstrip()
+    if not words or words.startswith("nonmember "):  # a command stays one line, to be copied
+        return [line]
+    indent = " " * (len(line) - len(words))
+    return textwrap.wrap(words, width, initial_indent=indent, subsequent_indent=f"{indent}   ", break_long_words=False)
+
+
+def _best(advice: Advice) -> Iterator[str]:
+    yield f"You have: {advice.situation.in_words()}."
+    yield ""
+    if not advice.concluding:
+        yield "No method can reach a verdict with this access and data."
+    elif (number := len(advice.concluding)) > NAMED:
+        yield f"The best of {number} methods that can reach a verdict (all=true lists them, with costs and cautions):"
+    for index, option in enumerate(advice.concluding[:NAMED], start=1):
+        power = [_power(says, cells, option.contestant) for says in option.says if (cells := option.measured.get(says))]
+        title, found = (
+            option.contestant.title,
+            f"With known truth it did for {', '.join(power[0][:2])}." if power else "Not measured.",
+        )
+        yield f"{index}. {title[:1].upper()}{title[1:]} could conclude: {_claims(option)}. {found}"
+        yield f"   {option.command}"
+    yield from _further(advice)
+    yield ""
+    yield PLANT if not (advice.situation.canaries or advice.situation.holdout) else LOOK_UP
+
+
+def _further(advice: Advice) -> Iterator[str]:
+    """What further things would make possible, the best first."""
+    if advice.next_things:
+        yield ""
+        yield "What further things would make possible:"
+        for what, option in advice.next_things[:NAMED]:
+            yield f"   {what}: {option.contestant.title} could conclude {_claims(option)} ({_in_short(option)})"
+
+
+def _all(advice: Advice) -> Iterator[str]:
     situation = advice.situation
     yield f"You have: {situation.in_words()}."
     yield ""
     if advice.concluding:
-        yield "Methods that can reach a verdict, best first (power minus false verdicts; readings of the whole set):"
+        yield "Methods that can reach a verdict, best first, with what they found; readings are of the whole set:"
         for index, option in enumerate(advice.concluding, start=1):
             yield ""
             yield from _option_lines(f"{index}. ", option, advice)
@@ -261,11 +304,7 @@ def _lines(advice: Advice) -> Iterator[str]:
         for option in advice.beside:
             yield f"   {option.contestant.title}: {option.contestant.caution}{_ranking(option)}"
             yield f"      {option.command}"
-    if advice.next_things:
-        yield ""
-        yield "What further things would make possible:"
-        for what, option in advice.next_things[:NAMED]:
-            yield f"   {what}: {option.contestant.title} could conclude {_claims(option)} ({_in_short(option)})"
+    yield from _further(advice)
     if situation.heldout == "other_date":
         yield ""
         yield (
@@ -286,7 +325,7 @@ def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     yield f"{mark}{item.title} (method={item.name}) could conclude: {_claims(option)}"
     for says in option.says:
         cells = option.measured.get(says)
-        power = _power(says, cells, item) if cells else "power not measured"
+        power = ", ".join(_power(says, cells, item)) if cells else "power not measured"
         yield f"{indent}{CLAIMS[says]}: {power}"
     if cells := next(iter(option.measured.values()), None):
         cell = next(iter(cells.values()))
@@ -310,7 +349,7 @@ def _claims(option: Option) -> str:
     return " or ".join(sentences) + ends
 
 
-def _power(says: Says, cells: Mapping[int, MeasuredPower], contestant: Contestant) -> str:
+def _power(says: Says, cells: Mapping[int, MeasuredPower], contestant: Contestant) -> list[str]:
     """How many sets got the verdict, by how often they were read, or in how many copies they were planted."""
     parts = []
     for dose, item in cells.items():
@@ -319,7 +358,7 @@ def _power(says: Says, cells: Mapping[int, MeasuredPower], contestant: Contestan
             what = f"with {dose} copies" if dose > 1 else "with one copy"
         wrong = " (false)" if (dose == 0 if says == "membership" else dose >= contestant.excludes) else ""
         parts.append(f"{item.count} of {item.of} {what}{_interval(item)}{wrong}")
-    return ", ".join(parts)
+    return parts
 
 
 def _interval(cell: MeasuredPower) -> str:
@@ -343,7 +382,9 @@ def _ranking(option: Option) -> str:
 
 
 def _in_short(option: Option) -> str:
-    return "power not measured" if option.value is None else f"power minus false verdicts {max(option.value, 0.0):.0%}"
+    return (
+        "power not measured" if option.value is None else f"right more often than wrong by {max(option.value, 0.0):.0%}"
+    )
 
 
 def _cost(cost: Cost, situation: Situation) -> str:

@@ -18,9 +18,17 @@ access: none, text, top_logprobs, logprobs or weights.   heldout: none, same_dra
 documents, tokens (per text), input_price, output_price (per million tokens): numbers.   true or false: unseen,
 known_read, reference, out_models, base, fine_tuned, stand_in, order, works, titles, follows, canaries, holdout,
 rephraser.
-docs/which-method.md has a worked answer.
+The best three are printed; all=true lists every method with its costs. Words of `nonmember audit` are understood:
+reference.path=..., data.heldout.path=..., method.controls.base.path=... docs/which-method.md has a worked answer.
 """
 TARGET = "target."
+# Words of `nonmember audit` -> what who gives them has.
+HAS: dict[str, tuple[str, Any]] = {
+    "reference.path": ("reference", True),
+    "model@reference": ("reference", True),
+    "data.heldout.path": ("heldout", "same_draw"),
+    "method.controls.base.path": ("base", True),
+}
 
 
 def main() -> None:
@@ -29,9 +37,13 @@ def main() -> None:
     if not overrides or any(word in ("-h", "--help") for word in overrides):
         sys.stdout.write(HELP)
         return
+    from nonmember.advice.advise import as_text
     from nonmember.api.advising import advise
+    from nonmember.runtime.terminal import console_of
 
-    sys.stdout.write(str(advise(**arguments(overrides))))
+    given = arguments(overrides)
+    everything = given.pop("all", False)
+    sys.stdout.write(as_text(advise(**given), all=everything, width=console_of().width))
 
 
 def arguments(overrides: list[str]) -> dict[str, Any]:
@@ -39,13 +51,17 @@ def arguments(overrides: list[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     target: dict[str, Any] = {}
     for word in overrides:
-        key, mark, value = word.partition("=")
+        key, mark, value = word.lstrip("+").partition("=")
         if not mark or not value:
             raise ValueError(f"Expected key=value, as in documents=150; got {word!r}. --help lists all keys.")
         if key.startswith(TARGET):
             target[key.removeprefix(TARGET)] = value
         elif key == "data.path":
             given["documents"] = value
+        elif key in HAS:
+            given.update([HAS[key]])
+        elif key == "model@target":
+            continue  # target.url says the same
         else:
             given[key] = value_of(key, value)
     return given | ({"target": target} if target else {})
