@@ -95,5 +95,5 @@ def test_every_view_says_the_same(decision, tmp_path):
         assert answer.sentence in view
     entry = entry_of(result, tmp_path / RESULT, tmp_path)
     assert answer.sentence in entry["claim"]
-    assert entry["written"] == answer.finished[:16].replace("T", " ")
+    assert entry["written"] == answer.finished[:19].replace("T", " ")
     assert facts_of(result)["conclusion"] == answer.conclusion

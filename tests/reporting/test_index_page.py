@@ -7,6 +7,7 @@ import re
 
 import made_up
 import pytest
+from markupsafe import escape
 
 from nonmember.api.results import load_results
 from nonmember.reports.audit_page.write import PAGE, write_page
@@ -57,7 +58,7 @@ def test_it_has_what_an_audit_is_and_what_differs(tmp_path):
     )
     assert one["axes"] == {"k": 0.2, "lambda": 0.3, "tau": 4.0, "dose": 0.0, "documents": 150}
     assert (one["dose"], one["warnings"], one["page"]) == ("0x", ["careful"], f"./table2/0000/{PAGE}")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", one["written"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", one["written"])
     assert (other["dose"], other["axes"]["dose"], other["page"], other["printed"]) == ("12x", 12.0, None, "–")
     assert other["false"] == "false clearance"
 
@@ -98,14 +99,11 @@ def test_what_failed_and_what_cannot_be_read_is_shown(tmp_path, nonmember):
     assert said.status == 1
     assert said.out.splitlines()[0] == str(tmp_path / INDEX)
     assert "2 of 4 results cannot be used. The first: " in said.err
-    found = entries(tmp_path / INDEX)
-    assert [entry["decision"] for entry in found] == [
-        "failed",
-        "evidence_of_non_membership",
-        "unreadable",
-        "unreadable",
-    ]
-    assert found[0]["warnings"] == [visible(f"No room {EVIL}")]
+    (found,) = entries(tmp_path / INDEX)
+    assert found["decision"] == "evidence_of_non_membership"
+    apart = (tmp_path / INDEX).read_text().partition('<section id="failed">')[2]
+    assert "3 without a result" in apart
+    assert str(escape(visible(f"No room {EVIL}"))) in apart
 
 
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path):

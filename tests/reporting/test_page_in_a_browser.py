@@ -125,12 +125,12 @@ def test_the_index_of_audits(browser, audits, width):
     opened(browser, (audits / "index.html").as_uri())
     assert texts(browser, "output") == ["4 of 4 audits"]
     assert len(texts(browser, ".audits tbody tr")) == 4
-    header = browser.find_element(By.CSS_SELECTOR, ".audits thead th:nth-child(4) button")
+    header = browser.find_element(By.CSS_SELECTOR, ".audits thead th:nth-child(5) button")
     browser.execute_script("arguments[0].click()", header)
-    shown = [text.removesuffix("Delta") for text in texts(browser, ".audits tbody td:nth-child(4)")]
+    shown = [text.removesuffix("Delta") for text in texts(browser, ".audits tbody td:nth-child(5)")]
     assert shown == ["+0.100", "+0.200", "+0.250", "+0.300"]
     assert fits(browser, width)
-    browser.find_element(By.CSS_SELECTOR, "input[type=search]").send_keys("under target table2")
+    browser.find_element(By.CSS_SELECTOR, "input[type=search]").send_keys("target table2")
     assert texts(browser, "output") == ["4 of 4 audits"]
     browser.find_element(By.CSS_SELECTOR, "input[type=search]").send_keys(" 0001")
     assert texts(browser, "output") == ["1 of 4 audits"]
@@ -149,9 +149,9 @@ def test_the_index_compares(browser, audits, width):
     boxes = browser.find_elements(By.CSS_SELECTOR, ".audits tbody input")
     for box in boxes[:3]:
         browser.execute_script("arguments[0].click()", box)
-    assert texts(browser, "#compare h3") == ["3 audits, 3 facts differ"]
-    assert texts(browser, "#compare tbody th") == ["value", "interval", "settings.distillation.lambda_"]
-    assert texts(browser, "#compare tbody tr:last-child td") == ["0.1", "0.3", "0.9"]
+    assert texts(browser, "#compare h3") == ["3 audits, 3 settings and results differ"]
+    assert texts(browser, "#compare thead th") == ["", "Delta", "interval", "settings.distillation.lambda_"]
+    assert texts(browser, "#compare tbody td:last-child") == ["0.1", "0.3", "0.9"]
     assert texts(browser, "#compare figcaption") == ["Delta by lambda"]
     assert len(browser.find_elements(By.CSS_SELECTOR, "#compare circle")) == 3
     xs = [float(dot.get_attribute("cx")) for dot in browser.find_elements(By.CSS_SELECTOR, "#compare circle")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import webbrowser
 from pathlib import Path
 
 from nonmember.results.outcomes import reason_of
@@ -23,12 +24,15 @@ def main() -> None:
     audits = outputs_folder() / "audits"
     parser.add_argument("folder", type=Path, nargs="?", default=audits, help=f"by default {audits}")
     parser.add_argument("--pages", action="store_true", help="also write audit.html beside every result again")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
     given = parser.parse_args()
     from nonmember.reports.index_page.write import write_index
 
     problems = _write_pages(given.folder) if given.pages else []
     index = write_index(given.folder)
     sys.stdout.write(f"{visible(index.path)}\n")
+    if given.open:
+        webbrowser.open(index.path.absolute().as_uri())
     if problems := problems or list(index.unusable):
         raise ValueError(f"{len(problems)} of {index.num_audits} results cannot be used. The first: {problems[0]}")
 

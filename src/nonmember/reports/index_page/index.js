@@ -5,16 +5,18 @@
   const root = document.getElementById("main"), panel = document.getElementById("compare");
   const form = root.querySelector("form");
   const chosen = new Set();
-  const MOST_COLUMNS = 12; // of a comparison side by side; curves show all that are chosen
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [360, 270, 52, 12, 12, 44]; // as reports/audit_page/svg.py has them
 
-  const name = (audit) => (audit.method === undefined ? audit.cell
-    : `${audit.method}: ${audit.corpus}${audit.target === null ? "" : ` under ${audit.target}`}`);
-  const swept = ["k", "lambda", "tau"].filter((axis) => new Set(audits.map((audit) => audit.axes?.[axis] ?? null)).size > 1);
-  const settings = (audit) => swept.filter((axis) => typeof audit.axes?.[axis] === "number").map((axis) => `${axis} ${shown(audit.axes[axis])}`);
+  // An audit is named by what differs: plain where the value names it, with its key where it is a number.
+  const about = ({ method, corpus, target, reference, axes, facts }) => ({ method, corpus, target, reference,
+    ...Object.fromEntries(["k", "lambda", "tau"].map((axis) => [axis, axes[axis] ?? null])), score: facts.score, seed: facts.seed });
+  const differs = Object.keys(audits.length ? about(audits[0]) : {})
+    .filter((key) => new Set(audits.map((audit) => about(audit)[key] || null).filter((value) => value !== null)).size > 1);
+  const name = (audit) => differs.filter((key) => about(audit)[key])
+    .map((key) => (typeof about(audit)[key] === "number" ? `${key} ${shown(about(audit)[key])}` : about(audit)[key]))
+    .join(" · ") || audit.corpus;
   const heading = (audit) => element("span", {},
-    audit.page === null ? name(audit) : element("a", { href: audit.page }, name(audit)),
-    element("small", {}, [...settings(audit), audit.folder].join(" · ")));
+    audit.page === null ? name(audit) : element("a", { href: audit.page }, name(audit)), element("small", {}, audit.folder));
   const words = (audit) => (verdicts[audit.decision] || ["?", audit.decision]);
 
   // ------------------------------------------------------------------------------------------------- the table
@@ -26,15 +28,15 @@
     const cell = (of, text, kind = null) => element("td", { "data-of": of, class: kind }, ...(text === null || text === "" ? [] : [text]));
     const row = element("tr", { class: box.checked ? "chosen" : null }, element("td", {}, box),
       element("th", { scope: "row" }, heading(audit)),
-      element("td", { class: `v-${audit.decision}` }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
+      element("td", { class: `v-${audit.decision}`, title: audit.claim }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
+      cell("p", audit.p === null ? null : audit.p_printed, "number"),
       element("td", { "data-of": audit.statistic || null, class: "number" },
-        ...(audit.value === undefined || audit.value === null ? [] : [audit.printed, element("small", {}, audit.statistic)])),
+        ...(audit.value === null ? [] : [audit.printed, element("small", {}, audit.statistic)])),
       cell("interval", audit.interval || null, "number"),
-      cell("p", audit.p === undefined || audit.p === null ? null : audit.p_printed, "number"),
       cell("dose", audit.dose || null, "number"),
-      cell("n", audit.n === undefined ? null : audit.n.toLocaleString("en"), "number"),
+      cell("documents", audit.n.toLocaleString("en"), "number"),
       element("td", {}, warnings(audit.warnings)),
-      cell("written", audit.written, "number"));
+      cell("made", audit.written.slice(0, 16), "number"));
     return row;
   }
   function warnings(texts) {
@@ -51,16 +53,12 @@
       panel.replaceChildren(element("header", {}, element("h3", {}, "One audit chosen; choose another to compare"), clear));
       return;
     }
-    const columns = picked.slice(0, MOST_COLUMNS);
-    const facts = columns.map((audit) => flat({
-      documents: audit.corpus, target: audit.target, method: audit.method, reference: audit.reference,
-      verdict: words(audit)[1], statistic: audit.statistic, value: audit.printed, interval: audit.interval, p: audit.p_printed,
+    const facts = picked.map((audit) => flat({ answer: words(audit)[1], p: audit.p_printed, [audit.statistic || "statistic"]: audit.printed,
+      interval: audit.interval, documents: audit.corpus, target: audit.target, method: audit.method, reference: audit.reference,
       dose: audit.dose, n: audit.n, warnings: audit.warnings.length, ...audit.facts }));
-    const heads = columns.map(heading);
-    const { table: side, toggle, number } = differing(heads, facts);
-    const more = picked.length > MOST_COLUMNS ? ` of the first ${MOST_COLUMNS}` : "";
+    const { table: side, toggle, number } = differing(picked.map(heading), facts);
     panel.replaceChildren(
-      element("header", {}, element("h3", {}, `${picked.length} audits, ${number} facts${more} differ`), toggle, clear),
+      element("header", {}, element("h3", {}, `${picked.length} audits, ${number} settings and results differ`), toggle, clear),
       element("div", { class: "plots" }, ...curves(picked)),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Comparison" }, side));
   }
@@ -143,8 +141,8 @@
   // ---------------------------------------------------------------------------------------------------- begin
   const table = pagedTable(root, {
     rows: audits,
-    values: (audit) => [`${name(audit)} ${settings(audit).join(" ")} ${audit.folder}`, words(audit)[1], audit.value ?? null, audit.low ?? null, audit.p ?? null,
-      audit.dose ?? null, audit.n ?? null, audit.warnings.length, audit.written],
+    values: (audit) => [`${audit.method} ${audit.corpus} ${audit.target} ${name(audit)} ${audit.folder}`, words(audit)[1], audit.p, audit.value, audit.low,
+      audit.dose, audit.n, audit.warnings.length, audit.written],
     drawn,
     what: "audits",
     more: (audit) => ["method", "decision"].every((key) => !form.elements[key].value || audit[key] === form.elements[key].value),

@@ -64,7 +64,7 @@ def write_index(folder: Path) -> Index:
         )
     entries = [_entry(item, folder) for item in tracked(paths, "reading audits", "audits")]
     write_text_atomically(path, page(entries))
-    unusable = tuple(entry["warnings"][0] for entry in entries if entry["decision"] == UNREADABLE)
+    unusable = tuple(entry["why"] for entry in entries if entry["decision"] == UNREADABLE)
     return Index(path, len(entries), unusable)
 
 
@@ -88,8 +88,8 @@ def is_index(path: Path) -> bool:
 def _written(outcome: AuditResult | Failure, path: Path) -> str:
     """When a result was made, by itself; of a failure, when its file was."""
     if isinstance(outcome, AuditResult):
-        return outcome.answer.finished[:16].replace("T", " ")
-    return datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
+        return outcome.answer.finished[:19].replace("T", " ")
+    return datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
     }
     if isinstance(outcome, Failure):
         decision = UNREADABLE if outcome.kind == UNUSABLE else "failed"
-        return {**beside, "cell": outcome.cell, "decision": decision, "warnings": [outcome.error]}
+        return {**beside, "decision": decision, "why": outcome.error}
     asked, found = outcome.question, outcome.statistics
     value, interval = formats.statistic(found)
     exposure = asked.target_exposure
@@ -139,18 +139,22 @@ def _link(page: Path, folder: Path) -> str | None:
 
 
 def page(entries: list[dict[str, Any]]) -> str:
-    decisions = Counter(entry["decision"] for entry in entries)
+    """The newest first; what failed, or cannot be read, apart."""
+    newest = sorted(entries, key=lambda entry: entry["written"], reverse=True)
+    audits = [entry for entry in newest if "why" not in entry]
+    decisions = Counter(entry["decision"] for entry in newest)
     known = VERDICTS | {name: ("✕", name) for name in ("failed", UNREADABLE)}
-    packed = dict(zip(("audits", "shared"), shared_parts(entries), strict=True))
+    packed = dict(zip(("audits", "shared"), shared_parts(audits), strict=True))
     return rendered(
         HERE / "index.html.j2",
         {"beginning": beginning, "embedded": embedded},
         num_audits=len(entries),
         num_of={known.get(name, ("?", name)): number for name, number in decisions.most_common()},
         choices={
-            "method": sorted({entry["method"] for entry in entries if "method" in entry}),
-            "verdict": {name: known.get(name, ("?", name))[1] for name in sorted(decisions)},
+            "method": sorted({entry["method"] for entry in audits}),
+            "answer": {name: known.get(name, ("?", name))[1] for name in sorted(decisions) if name in VERDICTS},
         },
+        failed=[entry for entry in newest if "why" in entry],
         data=packed | {"verdicts": known},
         style=Markup(read("page.css") + _own("audit_page/audit.css") + _own("index_page/index.css")),
         script=Markup(_script()),

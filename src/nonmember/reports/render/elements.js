@@ -53,21 +53,24 @@ function inOrder(one, other, descending) {
   return descending ? -order : order;
 }
 
-// A column per item, a row per fact in which they differ, and a box that shows the equal ones as well.
+// A row per item, a column per fact in which they differ, and a box that shows the equal ones as well.
 function differing(heads, facts) {
   const names = [...new Set(facts.flatMap((fact) => Object.keys(fact)))];
   const different = new Set(names.filter((name) => new Set(facts.map((fact) => JSON.stringify(fact[name] ?? null))).size > 1));
-  const line = (name) => element("tr", { class: different.has(name) ? null : "same" }, element("th", { scope: "row" }, name),
-    ...facts.map((fact) => element("td", {}, shown(fact[name]))));
   const box = element("input", { type: "checkbox" });
-  const rows = element("tbody");
-  const paint = () => rows.replaceChildren(...names.filter((name) => box.checked || different.has(name)).map(line));
+  const table = element("table");
+  const paint = () => {
+    const columns = names.filter((name) => box.checked || different.has(name));
+    const head = element("tr", {}, element("th", { scope: "col" }, ""), ...columns.map((name) => element("th", { scope: "col" }, name)));
+    const rows = facts.map((fact, index) => element("tr", {}, element("th", { scope: "row" }, heads[index]),
+      ...columns.map((name) => element("td", {}, shown(fact[name])))));
+    table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
+  };
   box.addEventListener("change", paint);
   paint();
-  const head = element("tr", {}, element("th", { scope: "col" }, ""), ...heads.map((item) => element("th", { scope: "col" }, item)));
   return {
-    table: element("table", {}, element("thead", {}, head), rows),
-    toggle: element("label", {}, box, " show what is equal too"),
+    table,
+    toggle: element("label", {}, box, " show also what is equal"),
     number: different.size,
   };
 }
