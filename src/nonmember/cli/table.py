@@ -6,27 +6,27 @@ import argparse
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from nonmember.checks import told_apart
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
-from nonmember.reports.core.numbers import detail
+from nonmember.reports.core.numbers import number_in
 from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
-from nonmember.results.result import PARTS, AuditResult, Failure, tokens_in_words
-from nonmember.runtime.naming import short_setting
+from nonmember.results.result import PARTS, AuditQuestion, AuditResult, Failure, tokens_in_words
+from nonmember.runtime.naming import dotted, short_setting
 from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 LISTED = 4  # names of sets in a cell
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
+RIGHT = ("n", "rho_RT", "rho_DT", "p")  # aligned to
 VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "flagged"}
 
 
@@ -64,8 +64,8 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
     names = names_of(cells)
     for sentence in against_truth([cell for cell in cells if isinstance(cell, AuditResult)]):
         say(console, sentence)
-    for group in groups_of(cells, names):
-        _print(wide, group)
+    for title, rows in rows_of(cells, names).items():
+        _print(wide, title, rows)
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
         kinds = dict.fromkeys(name for result in results for name in result.provenance.made)
         made = {name: sum(result.provenance.made.get(name, 0) for result in results) for name in kinds}
@@ -119,31 +119,20 @@ def _wrongly(results: Sequence[AuditResult]) -> str:
     return " (wrongly)" if wrong == len(results) else f" ({wrong} wrongly)"
 
 
-def _print(console: Console, group: Group) -> None:
+def _print(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:
     """As a table as wide as it needs to be; below one another on a terminal that is too narrow for that: nothing is
     ever cut."""
-    table, widest = table_of(group), 10_000
+    table, wide = table_of(title, rows), Console(file=console.file, width=10_000)
     if not console.is_terminal:
-        Console(file=console.file, width=widest).print(table)
-    elif Measurement.get(console, console.options.update(max_width=widest), table).maximum <= console.width:
+        wide.print(table)
+    elif wide.measure(table).maximum <= console.width:
         console.print(table)
     else:
-        _print_stacked(console, group)
-
-
-def _print_stacked(console: Console, group: Group) -> None:
-    if group.title:
-        console.print(Text(visible(group.title), style="bold italic"))
-    first, *others = group.columns
-    for row in group.rows:
-        console.print(Text(visible(row[first]), style="bold"), soft_wrap=True)
-        line = ""
-        for piece in (f"{name} {row[name]}" for name in others):
-            if line and len(line) + len(piece) + 3 > console.width:
-                console.print(Text(visible(line)), soft_wrap=True)
-                line = ""
-            line = f"{line}   {piece}" if line else f"  {piece}"
-        console.print(Text(visible(line)), soft_wrap=True)
+        console.print(Text(visible(title), style="bold italic"))
+        for row in rows:
+            cell, *others = (f"{name} {visible(text)}" for name, text in row.items())
+            console.print(Text(cell.removeprefix("cell "), style="bold"), soft_wrap=True)
+            console.print(Padding(Text("   ".join(others)), (0, 0, 0, 2)))
 
 
 def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
@@ -204,142 +193,119 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
         say(console, line)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Cells that share a table."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Mapping[str, str]]  # column -> text
-    numeric: Sequence[str] = ("n", "rho_RT", "rho_DT", "p")  # first words of columns that are aligned to the right
-
-
-def groups_of(cells: Sequence[Cell], names: Sequence[str]) -> list[Group]:
-    """One per method, in the order in which they come. Cells that failed stand among the others where there is one
-    method, else by themselves: what has no result names no method."""
+def rows_of(cells: Sequence[Cell], names: Sequence[str]) -> dict[str, list[dict[str, str]]]:
+    """Title -> rows (column -> text) of a table, one per method, in the order in which they come. Cells that failed
+    stand among the others where there is one method, else by themselves: what has no result names no method."""
     methods = list(dict.fromkeys(cell.question.method for cell in cells if isinstance(cell, AuditResult)))
     alone = methods[0] if len(methods) == 1 else ""
     by_method: dict[str, list[tuple[str, Cell]]] = {}
     for name, cell in zip(names, cells, strict=True):
         method = cell.question.method if isinstance(cell, AuditResult) else alone
         by_method.setdefault(method, []).append((name, cell))
-    return [_group(method, members, titled=len(by_method) > 1) for method, members in by_method.items()]
+    several = len(by_method) > 1
+    return {(method or "failed") if several else "": _rows(members) for method, members in by_method.items()}
 
 
-def _group(method: str, members: Sequence[tuple[str, Cell]], *, titled: bool) -> Group:
-    results = [cell for _, cell in members if isinstance(cell, AuditResult)]
-    shown = _columns(results)
-    rows = [{"cell": name} | {column: text(cell) for column, text in shown.items()} for name, cell in members]
-    return Group((method or "failed") if titled else "", ("cell", *shown), rows)
-
-
-def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]:
+def _rows(members: Sequence[tuple[str, Cell]]) -> list[dict[str, str]]:
     """Of the numbers that not every method has those that some result has; a dash where one lacks it."""
-    statistic = results[0].statistics.name if results else "statistic"
+    statistic = _statistic_of([cell for _, cell in members if isinstance(cell, AuditResult)])
+    texts = [{"verdict": "failed"} if isinstance(cell, Failure) else _texts(cell, statistic) for _, cell in members]
+    columns = [name for name in max(texts, key=len) if any(row.get(name) for row in texts)]
+    return [
+        {"cell": name} | {column: row.get(column) or "-" for column in columns}
+        for (name, _), row in zip(members, texts, strict=True)
+    ]
+
+
+def _statistic_of(results: Sequence[AuditResult]) -> str:
     alphas = {result.question.alpha for result in results}
-    if any(result.statistics.ci_low is not None or result.statistics.ci_high is not None for result in results):
-        statistic += f" [{1 - alphas.pop():.0%} interval]" if len(alphas) == 1 else " [interval]"
-    rho_reference, rho_distilled = detail("rho_reference_target"), detail("rho_distilled_target")
-    every: dict[str, tuple[Callable[[AuditResult], object], Callable[[AuditResult], str]]] = {
-        "n": (lambda item: True, lambda item: str(item.statistics.num_documents)),
-        "rho_RT": (rho_reference, lambda item: _decimals(rho_reference(item))),
-        "rho_DT": (rho_distilled, lambda item: _decimals(rho_distilled(item))),
-        statistic: (lambda item: item.statistics.value, _statistic),
-        "p": (lambda item: item.statistics.p_value, _p_value),
-        "verdict": (lambda item: True, lambda item: item.answer.conclusion),
-        "truth": (lambda item: True, lambda item: item.question.truth or "unknown"),
+    if all(result.statistics.ci_low is None and result.statistics.ci_high is None for result in results):
+        return results[0].statistics.name if results else ""
+    level = f"{1 - alphas.pop():.0%} " if len(alphas) == 1 else ""
+    return f"{results[0].statistics.name} [{level}interval]"
+
+
+def _texts(result: AuditResult, statistic: str) -> dict[str, str | None]:
+    """Column -> text, None where the result has no such number."""
+    found = result.statistics
+    return {
+        "n": str(found.num_documents),
+        "rho_RT": _number(number_in(found.details, "rho_reference_target")),
+        "rho_DT": _number(number_in(found.details, "rho_distilled_target")),
+        statistic: None if found.value is None else _statistic(result),
+        "p": None if found.p_value is None else _p_value(found.p_value, result.question.alpha),
+        "verdict": result.answer.conclusion,
+        "truth": result.question.truth or "unknown",
     }
-    shown = {name: text for name, (value, text) in every.items() if any(value(item) is not None for item in results)}
-
-    def of(name: str, text: Callable[[AuditResult], str]) -> Callable[[Cell], str]:
-        missing = "failed" if name == "verdict" else "-"
-        return lambda cell: missing if isinstance(cell, Failure) else text(cell)
-
-    shown = shown or {"verdict": lambda item: item.answer.conclusion}
-    return {name: of(name, text) for name, text in shown.items()}
 
 
-def table_of(group: Group) -> Table:
+def _number(value: float | None) -> str | None:
+    return None if value is None else format(value, ".3f")
+
+
+def table_of(title: str, rows: Sequence[Mapping[str, str]]) -> Table:
     """Labels are shown as they are: what looks like markup in them is none."""
-    table = Table(title=Text(visible(group.title)) if group.title else None, title_justify="left", header_style="bold")
-    for name in group.columns:
-        table.add_column(Text(name), justify="right" if name.split()[0] in group.numeric else "left", no_wrap=True)
-    for row in group.rows:
-        table.add_row(*(Text(visible(row[name])) for name in group.columns))
+    table = Table(title=Text(visible(title)) if title else None, title_justify="left", header_style="bold")
+    for name in rows[0]:
+        table.add_column(Text(name), justify="right" if name in RIGHT else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(visible(text)) for text in row.values()))
     return table
 
 
 def _statistic(result: AuditResult) -> str:
-    if "excluded_dose" in result.statistics.details:  # readings are never negative, and their interval may be open
-        ends = (_decimals(bound, ".2g") for bound in (result.statistics.ci_low, result.statistics.ci_high))
-        return f"{_decimals(result.statistics.value, '.2g')} [{', '.join(ends)}]"
-    form = "+.3f" if result.statistics.is_signed else ".3f"
-    value = _decimals(result.statistics.value, form)
-    if result.statistics.ci_low is None and result.statistics.ci_high is None:
-        return value
-    low, high = (_decimals(bound, form) for bound in (result.statistics.ci_low, result.statistics.ci_high))
-    return f"{value} [{low}, {high}]"
+    found = result.statistics
+    is_reading = "excluded_dose" in found.details  # which is never negative, and whose interval may be open
+    form = ".2g" if is_reading else "+.3f" if found.is_signed else ".3f"
+    value, low, high = (_decimals(number, form) for number in (found.value, found.ci_low, found.ci_high))
+    return f"{value} [{low}, {high}]" if is_reading or (low, high) != ("-", "-") else value
 
 
-def _p_value(result: AuditResult) -> str:
-    value, alpha = result.statistics.p_value, result.question.alpha
-    if value is None or value < 5e-5:
-        return _decimals(value, ".1e")
-    return _decimals(value, ".4f") if value == alpha else told_apart(value, alpha, ".4f")[0]
+def _p_value(value: float, alpha: float) -> str:
+    if value < 5e-5:
+        return format(value, ".1e")
+    return format(value, ".4f") if value == alpha else told_apart(value, alpha, ".4f")[0]
 
 
-def _decimals(value: float | None, form: str = ".3f") -> str:
+def _decimals(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
 def names_of(cells: Sequence[Cell]) -> list[str]:
     """What each audit is about, or what tells it from the others of its table, or that and the name of its folder: the
     first that none of them shares. Of a part of method=auto that it is one."""
-    methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]
-    tables = methods if len(set(methods) - {""}) > 1 else [""] * len(cells)
-    levels: list[list[str]] = [[], [], []]
-    for cell, short in zip(cells, _differing(tables, cells), strict=True):
-        if isinstance(cell, Failure):  # of a sweep its subject may be that of others
-            folder, subject, end = cell.cell, "" if cell.swept else cell.subject, ""
-        else:
-            folder, subject = cell.question.cell, cell.question.subject
-            end = f" ({cell.question.method}, a part of auto)" if f"/{PARTS}/" in folder else ""
-        about = [subject or short or folder, short or folder, f"{short} {folder}".strip()]
-        for level, name in zip(levels, about, strict=True):
-            level.append(f"{name}{end}")
-    counts = [Counter(zip(tables, level, strict=True)) for level in levels]
+    asked = [cell if isinstance(cell, Failure) else cell.question for cell in cells]
+    methods = [getattr(item, "method", "") for item in asked]
+    tables = methods if len({*methods} - {""}) > 1 else [""] * len(cells)
+    labels = []
+    for item, method, short in zip(asked, methods, _differing(tables, asked), strict=True):
+        # What failed in a sweep may share its subject with others.
+        subject = "" if isinstance(item, Failure) and item.swept else item.subject
+        end = f" ({method}, a part of auto)" if f"/{PARTS}/" in item.cell and method else ""
+        about = (subject or short or item.cell, short or item.cell, f"{short} {item.cell}".strip())
+        labels.append([f"{name}{end}" for name in about])
+    counts = Counter(
+        (table, level, name) for table, names in zip(tables, labels, strict=True) for level, name in enumerate(names)
+    )
     return [
-        next((name for name, count in zip(names, counts, strict=True) if count[table, name] == 1), names[-1])
-        for table, *names in zip(tables, *levels, strict=True)
+        next((name for level, name in enumerate(names) if counts[table, level, name] == 1), names[-1])
+        for table, names in zip(tables, labels, strict=True)
     ]
 
 
-def _differing(tables: Sequence[str], cells: Sequence[Cell]) -> list[str]:
+def _differing(tables: Sequence[str], asked: Sequence[AuditQuestion | Failure]) -> list[str]:
     """Of each cell what its sweep varied, else its settings, without what is equal in its table."""
-    given, alike = [_given(cell) for cell in cells], dict[tuple[str, bool], list[set[str]]]()
-    groups = [(table, is_swept) for table, (is_swept, _) in zip(tables, given, strict=True)]
-    for group, (_, words) in zip(groups, given, strict=True):
-        alike.setdefault(group, []).extend([set(words)] if words else [])
-    equal = {group: set.intersection(*sets) if len(sets) > 1 else set() for group, sets in alike.items()}
+    given = [((table, bool(item.swept)), _words(item)) for table, item in zip(tables, asked, strict=True)]
+    cells = Counter(kind for kind, words in given if words)
+    alike = Counter((kind, word) for kind, words in given for word in words)
     return [
-        " ".join(word for word in words if word not in equal[group])
-        for group, (_, words) in zip(groups, given, strict=True)
+        " ".join(word for word in words if cells[kind] == 1 or alike[kind, word] < cells[kind]) for kind, words in given
     ]
 
 
-def _given(cell: Cell) -> tuple[bool, list[str]]:
-    """Whether a sweep varied something in it, and that; else its settings, which a failure does not tell."""
-    swept = cell.swept if isinstance(cell, Failure) else cell.question.swept
-    settings: Mapping[str, Any] = swept
-    if not swept and isinstance(cell, AuditResult):
-        settings = {"seed": cell.question.seed, "reference": cell.question.reference, **cell.question.settings}
-    words = [short_setting(f"{key}={value}") for key, value in _flat(settings)]
-    return bool(swept), words
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _words(asked: AuditQuestion | Failure) -> list[str]:
+    """What a sweep varied; else the settings, which a failure does not tell."""
+    given: Mapping[str, Any] = asked.swept
+    if not given and not isinstance(asked, Failure):
+        given = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
+    return [short_setting(f"{key}={value}") for key, value in dotted(given)]
