@@ -24,7 +24,7 @@ from nonmember.records import Question
 from nonmember.records.requirements import ACCESS, INPUTS, Access, Input
 from nonmember.reports.planted import contestants as arena
 from nonmember.scores import Score
-from nonmember.scoring.question import COSTS, FORMER_NAMES, ONE_PASS
+from nonmember.scoring.question import COSTS, ONE_PASS
 from nonmember_verify.known import METHOD_SETTINGS
 from nonmember_verify.methods.canary import OF_TEXTS_TOGETHER
 from nonmember_verify.scores import NAME_OF_KNOWN
@@ -121,7 +121,7 @@ def test_every_method_is_known_everywhere():
 def test_every_score_is_known_everywhere():
     names = set(SCORES)
     presets = {item["_target_"].rpartition(".")[2]: name for name, item in PRESETS.items()}
-    of_command = {name for name, preset in presets.items() if preset in (*ONE_PASS, *COSTS, *FORMER_NAMES)}
+    of_command = {name for name, preset in presets.items() if preset in (*ONE_PASS, *COSTS, "loss", "perplexity")}
     in_arena = {type(item.score).__name__: item.score.name for item in arena.SCORES.values()}
     named = in_arena | {type(item).__name__: item.name for item in BESIDE_THE_ARENA}
     known = {kind for kind, name in named.items() if NAME_OF_KNOWN.fullmatch(name)}

@@ -14,7 +14,7 @@ from nonmember.artifacts.store import Store
 from nonmember.endpoints import Access, Completion, Request, questions
 from nonmember.endpoints.client import EndpointClient, Refused, Session
 from nonmember.endpoints.models import Recorded
-from nonmember.endpoints.questions import check_alternatives, most_alternatives, require
+from nonmember.endpoints.questions import most_alternatives, require
 from nonmember.endpoints.reading import (
     EndpointError,
     Unusable,
@@ -84,7 +84,7 @@ def test_so_many_alternatives_and_no_more(lab, client):
     lab.setup(most_alternatives=5)
     assert most_alternatives(client(), "decop") == 5
     with pytest.raises(EndpointError, match=r"the 6 likeliest tokens, and .* gives at most 5"):
-        check_alternatives(client(), 6, "decop")
+        questions.completions(client(), [replace(QUESTION, top_logprobs=6)])
 
 
 @pytest.mark.slow

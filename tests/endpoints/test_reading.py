@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nonmember.endpoints import Completion, Request, local
-from nonmember.endpoints.models import Recorded, recorded_completions
+from nonmember.endpoints.models import Recorded
 from nonmember.endpoints.reading import ONLY_THOUGHTS, STILL_THINKING, Unusable, read_completion, without_thoughts
 from nonmember.methods.name_cloze import word_of
 
@@ -170,5 +170,5 @@ def test_answers_of_local_models_and_recorded_ones_are_read_alike(tmp_path):
     assert (cut.text, cut.outcome, cut.reason) == ("", "empty", STILL_THINKING)
     assert plain == kept[2]
     (tmp_path / "answers.csv").write_text("doc_id,name,text\nd,n,<think>Bob</think>Ada\n")
-    (recorded,) = recorded_completions(Recorded(str(tmp_path / "answers.csv"), "m"), [request])
+    (recorded,) = Recorded(str(tmp_path / "answers.csv"), "m").complete(None, [request])
     assert (recorded.text, recorded.has_thoughts) == ("Ada", True)

@@ -11,15 +11,7 @@ import pytest
 import tiny
 from nonmember.endpoints import Completion, Request
 from nonmember.endpoints.asked import complete
-from nonmember.endpoints.models import (
-    NO_PROBABILITIES,
-    NO_ROW,
-    NOT_ASKED,
-    Recorded,
-    prompt_hash,
-    recorded_completions,
-    recorded_identity,
-)
+from nonmember.endpoints.models import NO_PROBABILITIES, NO_ROW, NOT_ASKED, Recorded, prompt_hash
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25
@@ -41,8 +33,8 @@ def path(tmp_path):
 
 
 def test_answers_are_found_by_name_in_the_order_of_the_questions(path):
-    found = recorded_completions(
-        Recorded(str(path), "m", COLUMNS), asked(("Emma, 1", "0"), ("Emma, 0", "0"), ("Emma, 0", "1"), ("Emma, 2", "0"))
+    found = Recorded(str(path), "m", COLUMNS).complete(
+        None, asked(("Emma, 1", "0"), ("Emma, 0", "0"), ("Emma, 0", "1"), ("Emma, 2", "0"))
     )
     assert [item.text for item in found] == ["none of them", "A", " ", ""]
     assert [item.outcome for item in found] == ["answered", "answered", "empty", "failed"]
@@ -57,7 +49,7 @@ def test_a_document_without_any_answer_was_not_asked_about(tmp_path):
     path.write_text("book,passage,query,says\nEmma,0,0,\nEmma,0,1, \nEmma,1,0,\nEmma,1,1,B\n")
     columns = {"doc_id": "{book}, {passage}", "name": "query", "text": "says"}
     about = asked(*((f"Emma, {passage}", query) for passage in "01" for query in "01"))
-    found = recorded_completions(Recorded(str(path), "m", columns), about)
+    found = Recorded(str(path), "m", columns).complete(None, about)
     assert [item.outcome for item in found] == ["failed", "failed", "empty", "answered"]
     assert {item.reason for item in found[:2]} == {NOT_ASKED}
 
@@ -68,7 +60,7 @@ def test_answers_are_found_by_their_prompt(tmp_path):
     row = {"hash": prompt_hash(request).upper(), "text": "yes", "when": "2024-01-01", "who": "m-0613"}
     path.write_text(json.dumps(row))
     columns = {"prompt_sha256": "hash", "served_model": "who", "date": "when"}
-    found = recorded_completions(Recorded(str(path), "m", columns), [request])
+    found = Recorded(str(path), "m", columns).complete(None, [request])
     assert found == [Completion("yes", "answered", served_model="m-0613", date="2024-01-01")]
 
 
@@ -86,9 +78,9 @@ def test_a_workshop_asks_a_table_like_a_model(path, tmp_path):
 
 def test_a_table_that_changed_is_read_again(path):
     spec, questions = Recorded(str(path), "m", COLUMNS), asked(("Emma, 0", "0"))
-    assert recorded_completions(spec, questions)[0].text == "A"
+    assert spec.complete(None, questions)[0].text == "A"
     path.write_text(CSV.replace("0,0,A", "0,0,BB"))
-    assert recorded_completions(spec, questions)[0].text == "BB"
+    assert spec.complete(None, questions)[0].text == "BB"
 
 
 @pytest.mark.parametrize(
@@ -102,26 +94,26 @@ def test_a_table_that_changed_is_read_again(path):
 )
 def test_what_is_wrong_with_a_table_is_told(path, changes, message):
     with pytest.raises(ValueError, match=message):
-        recorded_completions(Recorded(str(path), "m", COLUMNS | changes), asked(("Emma, 0", "0")))
+        Recorded(str(path), "m", COLUMNS | changes).complete(None, asked(("Emma, 0", "0")))
 
 
 def test_probabilities_that_are_not_there_are_missed_at_once(path):
     columns = {name: column for name, column in COLUMNS.items() if not name.startswith("p(")}
     wanted = [replace(item, top_logprobs=4) for item in asked(("Emma, 0", "0"))]
     with pytest.raises(ValueError, match=r"no columns of .* that hold them: add p\(A\)"):
-        recorded_completions(Recorded(str(path), "m", columns), wanted)
+        Recorded(str(path), "m", columns).complete(None, wanted)
 
 
 def test_where_probabilities_are_wanted_they_are_the_answer(path):
     wanted = [replace(item, top_logprobs=4) for item in asked(("Emma, 0", "1"), ("Emma, 1", "0"), ("Emma, 2", "0"))]
     path.write_text(f"{CSV}Emma,2,0,B,,\n")
-    found = recorded_completions(Recorded(str(path), "m", COLUMNS), wanted)
+    found = Recorded(str(path), "m", COLUMNS).complete(None, wanted)
     assert [item.outcome for item in found] == ["answered", "answered", "failed"], "whether or not there is a text"
     assert found[2].reason == NO_PROBABILITIES
 
 
 def test_a_missing_file_is_told(tmp_path):
     spec = Recorded(str(tmp_path / "none.csv"), "m", COLUMNS)
-    for ask in (lambda: recorded_completions(spec, asked(("Emma, 0", "0"))), lambda: recorded_identity(spec)):
+    for ask in (lambda: spec.complete(None, asked(("Emma, 0", "0"))), lambda: spec.key(None)):
         with pytest.raises(ValueError, match="Expected a file"):
             ask()

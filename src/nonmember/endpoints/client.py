@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,7 @@ from nonmember.artifacts.store import Store
 from nonmember.checks import Checked, Count, Number
 from nonmember.endpoints.reading import EndpointError, Unusable, read_completion, usage
 from nonmember.endpoints.service import Sent, Service, with_secrets
-from nonmember.endpoints.table import CompletionRow, CompletionsTable, now, opened
+from nonmember.endpoints.table import CompletionsTable, now, opened
 from nonmember.models.base import last_part
 from nonmember.runtime.files import locked
 from nonmember.runtime.progress import Stage
@@ -68,10 +67,6 @@ class Limits(Checked):
             raise ValueError("asking.input_price and asking.output_price go together: give both, or neither.")
         if self.max_cost is not None and self.input_price is None:
             raise ValueError("asking.max_cost needs asking.input_price and asking.output_price, of a million tokens.")
-
-    def seconds(self, requests: int, each: float) -> float:
-        """Of asking, where every request takes `each` and none is repeated."""
-        return math.ceil(requests / self.concurrency) * each
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """None where prices are unknown."""
@@ -176,18 +171,6 @@ class EndpointClient:
         """The table of completions, opened."""
         return opened(self.folder)
 
-    def row(self, sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> CompletionRow:
-        """An answer as a row of the table. text: the raw response."""
-        read = read_completion(response, date, needs_logprobs=False)
-        fingerprint, tokens = (
-            str(response.get("system_fingerprint") or ""),
-            (read.prompt_tokens, read.completion_tokens),
-        )
-        return CompletionRow(
-            *(sent.key, sent.as_json, text, read.outcome, read.text, read.finish_reason, read.served_model),
-            *(fingerprint, date, *tokens, cost),
-        )
-
     def warnings(self) -> list[str]:
         """What a reader has to know of the answers."""
         served = Counter(name for name in self.served.values() if name)
@@ -257,8 +240,7 @@ class EndpointClient:
                 if isinstance(response, Refused):
                     raise Unusable(response.reason)
                 values[sent.key] = read(sent, response, date := now())
-                cost = limits.cost(*usage(response)) if any(usage(response)) else None
-                table.add(self.row(sent, json.dumps(response), response, date, cost))
+                table.add(_row(sent, response, date, limits))
                 self.num_asked += 1
             except Unusable as reason:
                 refused = response if isinstance(response, Refused) else Refused(str(reason))
@@ -362,7 +344,7 @@ class Sending:
             )
             answer = json.loads(response.text.replace(secret, HIDDEN) if len(secret) >= 16 else response.text)
             spent = self._cost(*usage(answer)) if any(usage(answer)) else most
-            if answer.get(self._service.answer_field) in (None, []):
+            if answer.get("choices") in (None, []):
                 raise ValueError(answer.get("error") or answer)
             self._num_answered += 1
             return answer
@@ -377,7 +359,7 @@ class Sending:
         except UnicodeEncodeError:
             return Refused("its text is not valid Unicode")
         except (ValueError, AttributeError) as error:  # what is no JSON, or has no answer
-            reason = f"an answer in another form than {self._service.protocol}: {str(error)[:200]}"
+            reason = f"an answer in another form than OpenAI's: {str(error)[:200]}"
             if not self._num_answered:
                 raise EndpointError(f"{reason}. Give `url` up to and including /v1, and the server's `form`.") from None
             return Refused(reason)
@@ -406,6 +388,21 @@ class Sending:
         if status < 400 or (is_transient and not others_were_answered and not self._probing):
             raise EndpointError(f"no answer, also when asked again: {message}.")
         return Refused(message, status)
+
+
+def _row(sent: Sent, response: Mapping[str, Any], date: str, limits: Limits) -> dict[str, Any]:
+    """An answer as a row of the table."""
+    found = read_completion(response, date, needs_logprobs=False)
+    tokens = found.prompt_tokens, found.completion_tokens
+    read = ("outcome", "text", "finish_reason", "served_model", "date", "prompt_tokens", "completion_tokens")
+    return {
+        "key": sent.key,
+        "request": sent.as_json,
+        "response": json.dumps(response),
+        "system_fingerprint": str(response.get("system_fingerprint") or ""),
+        "cost": limits.cost(*tokens) if any(tokens) else None,
+        **{name: getattr(found, name) for name in read},
+    }
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:

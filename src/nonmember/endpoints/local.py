@@ -52,7 +52,7 @@ def complete_locally(
             loaded.model,
             loaded.tokenizer,
             {str(index): prompts[index] for index in indices},
-            {str(index): _seed(requests[index]) for index in indices},
+            {str(index): f"{(item := requests[index]).seed}\0{item.doc_id}\0{item.name}" for index in indices},
             working,
             compute.trainer,
             Writing(temperature, max_new_tokens, compute.cache_mib * MIB, top_logprobs),
@@ -70,10 +70,6 @@ def _too_long(model: Any, request: Request, num_tokens: int) -> str:
     return f"the model reads at most {most} tokens, those to come included, and the question is longer"
 
 
-def _seed(request: Request) -> str:
-    return f"{request.seed}\0{request.doc_id}\0{request.name}"
-
-
 def _completion(written: WrittenText, num_prompt_tokens: int) -> Completion:
     return Completion(
         written.text,
@@ -87,25 +83,18 @@ def _completion(written: WrittenText, num_prompt_tokens: int) -> Completion:
 
 # What is kept in a store --------------------------------------------------------------------------------------------
 
+_TEXTS = ("doc_id", "name", "text", "outcome", "finish_reason", "served_model", "date", "top_logprobs")  # the last JSON
+_NUMBERS = ("prompt_tokens", "completion_tokens")
 _SCHEMA = pa.schema(
-    [
-        ("doc_id", pa.string()),
-        ("name", pa.string()),
-        ("text", pa.string()),
-        ("outcome", pa.string()),
-        ("finish_reason", pa.string()),
-        ("served_model", pa.string()),
-        ("date", pa.string()),
-        ("top_logprobs", pa.string()),  # JSON
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("reason", pa.string()),
-    ]
+    [*((name, pa.string()) for name in _TEXTS), *((name, pa.int64()) for name in _NUMBERS), ("reason", pa.string())]
 )
 
 
 def save_completions(requests: Sequence[Request], completions: Sequence[Completion], path: Path) -> None:
-    rows = [_row(request, completion) for request, completion in zip(requests, completions, strict=True)]
+    rows = [
+        {"doc_id": request.doc_id, "name": request.name, **vars(item), "top_logprobs": json.dumps(item.top_logprobs)}
+        for request, item in zip(requests, completions, strict=True)
+    ]
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
 
 
@@ -114,15 +103,10 @@ def load_completions(path: Path) -> list[Completion]:
     return [_of_row(row) for row in pq.read_table(path, schema=_SCHEMA).to_pylist()]
 
 
-def _row(request: Request, completion: Completion) -> dict[str, Any]:
-    values = vars(completion) | {"top_logprobs": json.dumps(completion.top_logprobs)}
-    return {"doc_id": request.doc_id, "name": request.name, **values}
-
-
 def _of_row(row: Mapping[str, Any]) -> Completion:
-    """Thoughts are cut off here, so that what earlier versions kept is read alike."""
+    """Without thoughts, which are kept."""
     kept = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
-    top = tuple(tuple((token, value) for token, value in step) for step in json.loads(row["top_logprobs"]))
+    top = tuple(tuple(map(tuple, step)) for step in json.loads(row["top_logprobs"]))
     completion = Completion(**{**kept, "top_logprobs": top})
     text, has_thoughts, missing = without_thoughts(completion.text, completion.finish_reason)
     if not has_thoughts:

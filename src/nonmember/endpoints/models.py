@@ -109,41 +109,46 @@ class Recorded(ModelSpec):
         table_files([self.path])
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {"recorded": recorded_identity(self)}
+        """The file by its content, wherever it lies."""
+        return {"recorded": {"file": digest_file(self._file), "model": self.model, "columns": dict(self.columns)}}
 
     def require(self, builder: Builder, access: Access, what: str) -> None:
         if access >= Access.PROMPT_LOGPROBS:
             raise questions.only_answers(access, what, self.readable)
 
+    @property
+    def _file(self) -> Path:
+        files = table_files([self.path])
+        if len(files) > 1:
+            raise ValueError(f"Expected one table of answers at {self.path}, but {len(files)} files match; name one.")
+        return files[0]
+
     def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
-        return recorded_completions(self, requests)
+        """The recorded answers to the requests, in their order. One without a row, or about a document without any
+        answer, has failed; rows of other questions are passed over.
 
-
-def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Completion]:
-    """The recorded answers to the requests, in their order. One without a row, or about a document without any answer,
-    has failed; rows of other questions are passed over.
-
-    Raises ValueError for a file or a column that is not there, two different answers to one question, and where none of
-    the requests is answered.
-    """
-    path, columns = _file(spec), Columns.of(spec)
-    if any(request.top_logprobs for request in requests) and not columns.probabilities:
-        raise ValueError(
-            f"The probabilities of alternatives are wanted, and no columns of {path} are named that hold them: add "
-            "p(A), p(B) and so on to `columns` of the recorded model, or read answers as text."
-        )
-    status = path.stat()
-    recorded = _recorded(path, status.st_mtime_ns, status.st_size, tuple(sorted(spec.columns.items())))
-    wanted = [columns.key_of_request(request) for request in requests]
-    num_found = sum(key in recorded for key in wanted)
-    if wanted and not num_found:
-        raise ValueError(
-            f"{path} answers none of the {len(wanted)} questions: the first is {wanted[0]!r}, and the first of "
-            f"{len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded model."
-        )
-    log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
-    found = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
-    return _without_unasked(requests, [_as_wanted(*pair) for pair in zip(requests, found, strict=True)])
+        Raises ValueError for a file or a column that is not there, two different answers to one question, and where
+        none of the requests is answered.
+        """
+        path, columns = self._file, Columns.of(self.columns)
+        if any(request.top_logprobs for request in requests) and not columns.probabilities:
+            raise ValueError(
+                f"The probabilities of alternatives are wanted, and no columns of {path} are named that hold them: add "
+                "p(A), p(B) and so on to `columns` of the recorded model, or read answers as text."
+            )
+        status = path.stat()
+        recorded = _recorded(path, status.st_mtime_ns, status.st_size, tuple(sorted(self.columns.items())))
+        wanted = [columns.key_of_request(request) for request in requests]
+        num_found = sum(key in recorded for key in wanted)
+        if wanted and not num_found:
+            raise ValueError(
+                f"{path} answers none of the {len(wanted)} questions: the first is {wanted[0]!r}, and the first "
+                f"of {len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded "
+                "model."
+            )
+        log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
+        found = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+        return _without_unasked(requests, [_as_wanted(*pair) for pair in zip(requests, found, strict=True)])
 
 
 def _as_wanted(request: Request, found: Completion) -> Completion:
@@ -157,36 +162,24 @@ def _as_wanted(request: Request, found: Completion) -> Completion:
 
 def _without_unasked(requests: Sequence[Request], completions: Sequence[Completion]) -> list[Completion]:
     """An empty answer is wrong where the document has others; where it has none, nobody asked."""
-    asked = {request.doc_id for request, item in zip(requests, completions, strict=True) if item.outcome == "answered"}
-    asked |= {request.doc_id for request, item in zip(requests, completions, strict=True) if item.top_logprobs}
+    both = list(zip(requests, completions, strict=True))
+    asked = {request.doc_id for request, item in both if item.outcome == "answered" or item.top_logprobs}
     return [
         Completion("", "failed", reason=NOT_ASKED) if item.outcome == "empty" and request.doc_id not in asked else item
-        for request, item in zip(requests, completions, strict=True)
+        for request, item in both
     ]
 
 
 @lru_cache(maxsize=1)  # the groups of an audit are asked one after the other
 def _recorded(path: Path, modified: int, size: int, named: tuple[tuple[str, str], ...]) -> dict[Hashable, Completion]:
     """What all rows answer; read again only when the file's size or time of change moves."""
-    columns = Columns.of_names(dict(named))
+    columns = Columns.of(dict(named))
     answers: dict[Hashable, Completion] = {}
     for where, row in table_rows(path):
         key, completion = columns.key_of_row(row, where), columns.completion(row, where)
         if answers.setdefault(key, completion) != completion:
             raise ValueError(f"{where} answers {key!r} otherwise than a row before it; leave one of them out.")
     return answers
-
-
-def recorded_identity(spec: Recorded) -> dict[str, Any]:
-    """What determines the answers: the file by its content, wherever it lies."""
-    return {"file": digest_file(_file(spec)), "model": spec.model, "columns": dict(spec.columns)}
-
-
-def _file(spec: Recorded) -> Path:
-    files = table_files([spec.path])
-    if len(files) > 1:
-        raise ValueError(f"Expected one table of answers at {spec.path}, but {len(files)} files match; name one.")
-    return files[0]
 
 
 def prompt_hash(request: Request) -> str:
@@ -200,11 +193,7 @@ class Columns:
     probabilities: Mapping[str, Pattern]  # token -> the same
 
     @classmethod
-    def of(cls, spec: Recorded) -> Columns:
-        return cls.of_names(spec.columns)
-
-    @classmethod
-    def of_names(cls, names: Mapping[str, str]) -> Columns:
+    def of(cls, names: Mapping[str, str]) -> Columns:
         named = {name: plain_token(match[1]) for name in names if (match := re.fullmatch(r"p\((.+)\)", name))}
         if unknown := [name for name in names if name not in PLAIN and name not in named]:
             raise ValueError(

@@ -25,12 +25,15 @@ from nonmember.endpoints.reading import (
     read_completion,
     read_prompt_scores,
 )
-from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings, Sent, continued, echoed, sent
+from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings, Sent, scored_text, sent
 from nonmember.records import Corpus, Document, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 from nonmember.records.tokens import LOG_PROB_FLOOR
 
+log = logging.getLogger(__name__)
+
+UNKNOWN = -1  # token ids, which a server does not tell
 ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and some servers
 # Tokens asked for beside the scores of a text. Not 0 at first: llama-cpp-python takes it for as many as fit.
 NEW_TOKENS_WITH_ECHO = (1, 0)
@@ -88,22 +91,16 @@ def settings_for(client: EndpointClient) -> RequestSettings:
     """How this service wants its requests; raises EndpointError where it accepts none."""
     settings = RequestSettings(**_offer(client, "settings", _find_settings))
     if not settings.temperature:
-        _note(client, DRAWN)
+        _note(client, DRAWN.format(client.name))
     return settings
 
 
-def _note(client: EndpointClient, text: str) -> None:
-    if (note := text.format(client.name)) not in client.notes:
+def _note(client: EndpointClient, note: str) -> bool:
+    """Whether it is new."""
+    is_new = note not in client.notes
+    if is_new:
         client.notes.append(note)
-
-
-def check_alternatives(client: EndpointClient, number: int, what: str) -> None:
-    """Raises EndpointError where the server does not give so many alternatives to a token."""
-    if number > (most := most_alternatives(client, what)):
-        raise EndpointError(
-            f"{what} needs the log-probabilities of the {number} likeliest tokens, and {client.name} gives at most "
-            f"{most}. Ask for fewer."
-        )
+    return is_new
 
 
 def most_alternatives(client: EndpointClient, what: str) -> int:
@@ -200,7 +197,7 @@ def _find_echo(client: EndpointClient) -> int | None:
         return scores
 
     for number in NEW_TOKENS_WITH_ECHO:
-        if not isinstance(client.probe(echoed(client.endpoint, TEXT, number), read), Refused):
+        if not isinstance(client.probe(scored_text(client.endpoint, TEXT, number, echo=True), read), Refused):
             _check_alignment(client, number)
             return number
     return None
@@ -215,10 +212,10 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
         return [] if isinstance(answer, Refused) else answer
 
     # Where text that was written is read as other tokens, or holds half characters, nothing can be compared.
-    before = [token for token, _ in asked(echoed(client.endpoint, TEXT, number))]
-    written = asked(continued(client.endpoint, TEXT, max(NUM_CHECKED, number)))
+    before = [token for token, _ in asked(scored_text(client.endpoint, TEXT, number, echo=True))]
+    written = asked(scored_text(client.endpoint, TEXT, max(NUM_CHECKED, number), echo=False))
     tokens = [token for token, _ in written]
-    scored = asked(echoed(client.endpoint, TEXT + "".join(tokens), number))
+    scored = asked(scored_text(client.endpoint, TEXT + "".join(tokens), number, echo=True))
     for start in (len(before) - 1, len(before)):  # one was written beside the text's own, and is listed or not
         there = scored[start : start + len(written)]
         same_tokens = [token for token, _ in scored[: start + len(written)]] == [*before[:start], *tokens]
@@ -241,11 +238,6 @@ def _asked(client: EndpointClient, item: Sent, *, needs_logprobs: bool) -> Compl
     return client.probe(item, read)
 
 
-log = logging.getLogger(__name__)
-
-UNKNOWN = -1  # token ids, which a server does not tell
-
-
 def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Completion]:
     """One per request, in their order; those that the server did not accept have failed, with its reason.
 
@@ -254,10 +246,14 @@ def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Com
     if not requests:
         return []
     settings = settings_for(client)
-    if most := max(request.top_logprobs for request in requests):
-        check_alternatives(client, most, "This question")
+    number = max(request.top_logprobs for request in requests)
+    if number and number > (most := most_alternatives(client, "This question")):
+        raise EndpointError(
+            f"This question needs the log-probabilities of the {number} likeliest tokens, and {client.name} gives at "
+            f"most {most}. Ask for fewer."
+        )
     if client.endpoint.form == "chat" and any(request.bare for request in requests):
-        _note(client, IN_WORDS)
+        _note(client, IN_WORDS.format(client.name))
     wanted = [sent(client.endpoint, request, settings) for request in requests]
     with_logprobs = {item.key for item, request in zip(wanted, requests, strict=True) if request.top_logprobs}
 
@@ -281,7 +277,7 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     """
     number = new_tokens_with_echo(client, "An observation")
     text_of = {document.doc_id: document.text for document in shown.documents if document.text}
-    wanted = {doc_id: echoed(client.endpoint, text, number) for doc_id, text in text_of.items()}
+    wanted = {doc_id: scored_text(client.endpoint, text, number, echo=True) for doc_id, text in text_of.items()}
     by_key = {item.key: text_of[doc_id] for doc_id, item in wanted.items()}
 
     def read(item: Sent, response: Mapping[str, Any], date: str) -> list[float]:
@@ -302,19 +298,14 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
             reasons[doc_id] = f"the server's answer cannot be used: {answer.reason}"
     listed = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
     rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in listed]
-    _note_floored(client, rows)
-    return replace(_table(shown.doc_ids, rows), reasons=reasons)
-
-
-def _note_floored(client: EndpointClient, rows: Sequence[Sequence[float]]) -> None:
     if number := sum(value == LOG_PROB_FLOOR for row in rows for value in row):
         note = (
             f"To {number:,} of {sum(map(len, rows)):,} tokens {client.name} gives a probability of 0; their "
             f"log-probability is taken as {LOG_PROB_FLOOR:g}, as for models with weights."
         )
-        if note not in client.notes:
-            client.notes.append(note)
+        if _note(client, note):
             log.warning("%s", note)
+    return replace(_table(shown.doc_ids, rows), reasons=reasons)
 
 
 def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: int, question: Question) -> TokenTable:

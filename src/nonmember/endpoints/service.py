@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from nonmember.artifacts.store import canonical_json, key_hash, text_hash
@@ -64,9 +64,6 @@ class Service:
     extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     # strip, thoughts are cut off its answers; keep, those that stand in the text are part of the answer.
     thinking: str = "strip"
-
-    protocol: ClassVar[str] = "OpenAI's"  # the form of its answers
-    answer_field: ClassVar[str] = "choices"  # without which a response is none
 
     def __post_init__(self) -> None:
         require_choice(self.form, tuple(ROUTES), "form of an endpoint")
@@ -186,7 +183,7 @@ class Sent:
     def prompt(self) -> str:
         """All text that is sent."""
         turns = "".join(turn["content"] for turn in self.body.get("messages", ()))
-        return turns or str(self.body.get("prompt", self.body.get("query", "")))
+        return turns or str(self.body.get("prompt", ""))
 
     @property
     def max_new_tokens(self) -> int:
@@ -209,15 +206,11 @@ def sent(service: Service, request: Request, settings: RequestSettings) -> Sent:
     return _sent(service, service.form, body, settings)
 
 
-def echoed(service: Service, text: str, num_new_tokens: int) -> Sent:
-    """Ask for the log-probability of each token of a text. num_new_tokens: 1, or 0 where a server writes none."""
-    body = {"prompt": text, "logprobs": 1, "max_tokens": num_new_tokens, "temperature": 0.0, "echo": True}
-    return _sent(service, "completions", body, replace(service.settings(), min_output_tokens=0))
-
-
-def continued(service: Service, text: str, num_new_tokens: int) -> Sent:
-    """Ask for the likeliest continuation of a text, with the log-probability of each token of it."""
+def scored_text(service: Service, text: str, num_new_tokens: int, *, echo: bool) -> Sent:
+    """Ask for the likeliest continuation of a text, with the log-probability of each token of it; with `echo` of each
+    token of the text too. num_new_tokens: 1, or 0 where a server writes none."""
     body = {"prompt": text, "logprobs": 1, "max_tokens": num_new_tokens, "temperature": 0.0}
+    body |= {"echo": True} if echo else {}
     return _sent(service, "completions", body, replace(service.settings(), min_output_tokens=0))
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,27 +35,6 @@ CREATE TABLE IF NOT EXISTS findings (   -- what the endpoint was found to offer
 """
 
 
-@dataclass(frozen=True)
-class CompletionRow:
-    """One answer; the columns of the table."""
-
-    key: str
-    request: str
-    response: str
-    outcome: str
-    text: str
-    finish_reason: str
-    served_model: str
-    system_fingerprint: str
-    date: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-
-
-_COLUMNS = tuple(CompletionRow.__dataclass_fields__)
-
-
 class CompletionsTable:
     """Use `opened`. Every call that writes has written when it returns."""
 
@@ -72,11 +50,10 @@ class CompletionsTable:
         for key in keys:
             yield from self._connection.execute("SELECT key, response, date FROM completions WHERE key = ?", (key,))
 
-    def add(self, row: CompletionRow) -> None:
-        """An answer that is there already stays."""
-        marks = ", ".join("?" * len(_COLUMNS))
-        statement = f"INSERT OR IGNORE INTO completions ({', '.join(_COLUMNS)}) VALUES ({marks})"
-        self._connection.execute(statement, astuple(row))
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Column -> value. An answer that is there already stays."""
+        values = ", ".join(f":{name}" for name in row)
+        self._connection.execute(f"INSERT OR IGNORE INTO completions ({', '.join(row)}) VALUES ({values})", row)
 
     def finding(self, name: str) -> Any:
         """None where there is none."""

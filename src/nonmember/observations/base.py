@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
@@ -56,12 +56,6 @@ class Reading:
     description: str = "observing"
 
 
-class Counts(Protocol):
-    """What a pass over a corpus counted: a dataclass with the number of tokens among its fields."""
-
-    num_tokens: int
-
-
 @dataclass(frozen=True)
 class Observation(Spec[T]):
     """What `model` says about `corpus`. A subclass says what it reads and what determines it beside these two."""
@@ -72,6 +66,7 @@ class Observation(Spec[T]):
     kind = "observations"
     joint = True
     suffix: ClassVar[str] = ""
+    cannot: ClassVar[str] = "be observed"  # how an error that the model caused goes on
     table: ClassVar[Any]  # of `records`: loads the parts, in the order of the documents
 
     @property
@@ -83,18 +78,14 @@ class Observation(Spec[T]):
     def readable(self) -> str:
         return f"{self.model.readable}-{self.suffix}"
 
-    @property
-    def failure(self) -> str:
-        """How an error that the model caused begins."""
-        return f"{self.model.readable} cannot be observed."
-
     @abstractmethod
     def settings(self, builder: Builder) -> Mapping[str, Any]:
         """What determines it beside model, corpus and precision; JSON."""
 
     @abstractmethod
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        """Write part-<rank>.parquet into the folder; return `Counts`, or raise ValueError where the model cannot."""
+        """Write part-<rank>.parquet into the folder, and return what was counted, a dataclass with `num_tokens` among
+        its fields. Raises ValueError where the model cannot."""
 
     def reading(self, builder: Builder, folder: Path, description: str) -> Reading:
         compute = builder.compute
@@ -129,7 +120,7 @@ class Observation(Spec[T]):
         try:
             counts = self.observe(builder, loaded, folder)
         except ValueError as error:
-            raise ValueError(f"{self.failure} {error}") from error
+            raise ValueError(f"{self.model.readable} cannot {self.cannot}. {error}") from error
         builder.counters.tokens_observed += counts.num_tokens
         return asdict(counts)
 

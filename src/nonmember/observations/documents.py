@@ -35,8 +35,8 @@ class Diverged(Observation[DocumentScores], Measurement):
         return Access.FULL_LOGITS
 
     @property
-    def failure(self) -> str:
-        return f"{self.model.readable} cannot be compared with {self.other.readable}."
+    def cannot(self) -> str:  # type: ignore[override]
+        return f"be compared with {self.other.readable}"
 
     def settings(self, builder: Builder) -> dict[str, Any]:
         return {"divergence_from": self.other.key(builder), "max_tokens": self.max_tokens}
@@ -85,16 +85,12 @@ class Embedded(Observation[Embeddings], Measurement):
     max_tokens: int
     dropout_seed: int | None = None
 
-    suffix = "embeddings"
+    suffix, cannot = "embeddings", "embed"
     table = Embeddings
 
     @property
     def access(self) -> Access:
         return Access.WEIGHTS
-
-    @property
-    def failure(self) -> str:
-        return f"{self.model.readable} cannot embed."
 
     def settings(self, builder: Builder) -> dict[str, Any]:
         embedding = {"layer": self.layer, "dropout_seed": self.dropout_seed}

@@ -81,12 +81,11 @@ class Scored(Measurement):
         """As `observations`, a list for each field."""
         if not self.score.needs_out_models:
             return {}
-        models = self._others()
         corpora = {"out_models": self.corpus}
         if self.score.needs_population and self.prefix is not None:
             corpora["population_out_models"] = self.prefix
         return {
-            field: [TokenStatistics(model, corpus, "original", self.max_tokens) for model in models]
+            field: [TokenStatistics(model, corpus, "original", self.max_tokens) for model in self._others()]
             for field, corpus in corpora.items()
         }
 
@@ -234,7 +233,7 @@ def shots_that_fit(
     """The first texts that can be read before the longest document. (The authors reckon with the mean length.)"""
     kept: list[Sequence[int]] = []
     room = float("inf") if most is None else most - longest - len(front)
-    for ids in _not_empty(shots):
+    for ids in filter(len, shots):
         if len(ids) > room:
             break
         room -= len(ids)
@@ -245,7 +244,3 @@ def shots_that_fit(
             "unread texts first, or lower max_tokens."
         )
     return kept
-
-
-def _not_empty(shots: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
-    return (ids for ids in shots if len(ids))

@@ -80,12 +80,8 @@ class AnswerProbabilities(Observation[TokenTable]):
     question: Question
     max_tokens: int
 
-    suffix = "answers"
+    suffix, cannot = "answers", "be asked"
     table = TokenTable
-
-    @property
-    def failure(self) -> str:
-        return f"{self.model.readable} cannot be asked."
 
     def settings(self, builder: Builder) -> dict[str, Any]:
         return {"question": asdict(self.question), "max_tokens": self.max_tokens}

@@ -62,27 +62,20 @@ class TokenTable:
 
     @classmethod
     def load(cls, paths: Path | Sequence[Path], doc_ids: Sequence[str]) -> TokenTable:
-        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip).
-
-        Columns that earlier versions wrote beside those of the schema (`rank`) are left out.
-        """
+        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
         paths = [paths] if isinstance(paths, Path) else list(paths)
-        table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths]).combine_chunks()
+        table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths])
         index_of = {doc_id: index for index, doc_id in enumerate(doc_ids)}
         encoded = table["doc_id"].combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], TOKEN_SCHEMA.field("doc_id").type)
         names = encoded.dictionary.to_pylist()
-        unknown = [name for name in names if name not in index_of]
-        if unknown:
+        if unknown := [name for name in names if name not in index_of]:
             raise ValueError(
                 f"The observations contain documents that the corpus does not have, first {unknown[0]!r}. "
                 "They belong to another corpus; observe this one."
             )
         code = np.array([index_of[name] for name in names], dtype=np.int64)
-        document = code[encoded.indices.to_numpy(zero_copy_only=False)] if len(table) else np.zeros(0, np.int64)
+        document = code[encoded.indices.to_numpy(zero_copy_only=False)]
         column = {name: table[name].to_numpy() for name in TOKEN_SCHEMA.names if name != "doc_id"}
         order = np.lexsort((column["position"], document))
-        counts = np.bincount(document, minlength=len(doc_ids)) if len(doc_ids) else np.zeros(0, np.int64)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(document, minlength=len(doc_ids)))]).astype(np.int64)
         return cls(tuple(doc_ids), offsets, **{name: values[order] for name, values in column.items()})

@@ -130,8 +130,7 @@ class MembershipMonitor(lightning.Callback):
         return {"start": start, "history": self.history, "sets": self._fingerprints()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        kept, sets = state_dict["start"], self._fingerprints()
-        watched = state_dict.get("sets", sets)
+        kept, watched, sets = state_dict["start"], state_dict["sets"], self._fingerprints()
         if other := [name for name in {**watched, **sets} if watched.get(name) != sets.get(name)]:
             raise ValueError(
                 "Expected the documents and max_tokens that the checkpoint has watched; "

@@ -7,7 +7,8 @@ forgotten with it: the store stays for what is small.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -145,13 +146,10 @@ def repeated_ids(stream: Shards, rule: DuplicateIds) -> Places:
     return places
 
 
-def _added_up(counters: Iterator[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    total: dict[str, dict[str, float]] = {}
-    for item in counters:
-        for score, counts in item.items():
-            known = total.setdefault(score, {})
-            for name, number in counts.items():
-                known[name] = known.get(name, 0) + number
+def _added_up(counters: Iterable[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    total: dict[str, Any] = defaultdict(Counter)
+    for score, counts in (pair for item in counters for pair in item.items()):
+        total[score].update(counts)
     return total
 
 

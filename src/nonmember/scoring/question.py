@@ -32,8 +32,6 @@ OF_K: Mapping[str, Callable[[float], family.Score]] = {
     "max_k": family.MaxK,
 }
 ONE_PASS = (*PLAIN, *OF_K)
-FORMER_NAMES = {"loss": "log_likelihood", "perplexity": "neg_perplexity"}  # which were negative numbers
-GROUPS = {"one_pass": ONE_PASS}
 FURTHER = ("wbc", "lira", "rmia")  # with settings of their own
 COSTS = {
     "lowercase": "a forward pass over the lowercased texts",
@@ -166,13 +164,12 @@ class Scoring(Checked):
 
 
 def names_of_scores(names: Iterable[str]) -> list[str]:
-    """The scores that are asked for, groups of them written out. Raises ValueError for others and for none."""
-    choices = (*GROUPS, *ONE_PASS, *COSTS)
-    found = [FORMER_NAMES.get(name, name) for name in names]
+    """The scores that are asked for, `one_pass` written out. Raises ValueError for others and for none."""
+    choices, found = ("one_pass", *ONE_PASS, *COSTS), list(names)
     require_distinct(found, "scores", f"a list of some of {', '.join(choices)}, each once")
     for name in found:
         require_choice(name, choices, "scores", hint="One of your own: +score@own_scores.NAME=PRESET, NAME its column.")
-    return list(dict.fromkeys(item for name in found for item in GROUPS.get(name, (name,))))
+    return list(dict.fromkeys(item for name in found for item in (ONE_PASS if name == "one_pass" else [name])))
 
 
 def _limit_of(model: ModelSpec, builder: Builder) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nonmember.artifacts import Builder
 from nonmember.records import Stream
@@ -14,9 +13,6 @@ from nonmember.runtime.naming import path_of
 from nonmember.scoring.parts import write_parts
 from nonmember.scoring.question import Scoring
 from nonmember.scoring.table import write_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +24,14 @@ def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str |
 
     export: a new file in which the table is written too, in the form that its name ends in.
 
-    Raises ValueError where that file is there, or where documents are streamed, whose scores are many tables.
+    Raises ValueError for another form, where that file is there, and where documents are streamed, whose scores are
+    many tables.
     """
-    copy = None if export is None else new_table(export)
+    copy = None if export is None else path_of(export).absolute()
+    if copy is not None and copy.suffix.lower() not in FORMS:
+        raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {copy.name}.")
+    if copy is not None and copy.exists():
+        raise ValueError(f"{copy} already exists; name a new file in export=...")
     is_streamed = isinstance(builder.get(scoring.corpus), Stream)
     if copy is not None and is_streamed:
         raise ValueError(
@@ -46,35 +47,18 @@ def write_scores(scoring: Scoring, builder: Builder, folder: Path, export: str |
     return path
 
 
-def new_table(export: str) -> Path:
-    """Raises ValueError where that is no new file of a known form."""
-    path = path_of(export).absolute()
-    if path.suffix.lower() not in FORMS:
-        raise ValueError(f"export must be a file that ends in {', '.join(FORMS)}; got {path.name}.")
-    if path.exists():
-        raise ValueError(f"{path} already exists; name a new file in export=...")
-    return path
-
-
 def _write_copy(path: Path, copy: Path) -> None:
-    if copy.suffix.lower() == ".parquet":
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(copy) as temporary:
-            shutil.copyfile(path, temporary)
-        return
+    """In the form that the name ends in, with numbers in full; undefined ones are left empty."""
     import pandas as pd
 
-    write_frame(pd.read_parquet(path), copy)
-
-
-def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    """In the form that the name ends in, with numbers in full; undefined ones are left empty."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        match path.suffix.lower():
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(copy) as temporary:
+        match copy.suffix.lower():
             case ".parquet":
-                frame.to_parquet(temporary, index=False)
+                shutil.copyfile(path, temporary)
             case ".jsonl":
-                frame.to_json(temporary, orient="records", lines=True, double_precision=15, force_ascii=False)
+                pd.read_parquet(path).to_json(
+                    temporary, orient="records", lines=True, double_precision=15, force_ascii=False
+                )
             case suffix:
-                frame.to_csv(temporary, index=False, sep="," if suffix == ".csv" else "\t")
+                pd.read_parquet(path).to_csv(temporary, index=False, sep="," if suffix == ".csv" else "\t")
