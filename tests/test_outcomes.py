@@ -19,7 +19,7 @@ from rich.console import Console
 import nonmember as nm
 from nonmember.cli import table, view
 from nonmember.cli.store import keys_of_results
-from nonmember.results.load import load_runs, made_of_usable
+from nonmember.results.load import load_runs
 from nonmember.results.outcomes import outcome_paths, read_outcome
 from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
 from nonmember.results.seals import _hash_of, with_seal
@@ -239,19 +239,6 @@ def test_what_cannot_be_used_hides_nothing_else(tmp_path, monkeypatch, capsys, c
     keys, problems = keys_of_results([tmp_path])
     assert str(tmp_path / "good") in keys
     assert len(problems) == 9, "all that is no JSON object"
-
-
-def test_a_report_is_made_of_the_results_that_it_can_use(tmp_path):
-    for cell in ("good", "bad"):
-        sealed(tmp_path / cell)
-    found = load_runs([tmp_path])
-
-    def make(collection: Any) -> list[str]:
-        return [{"good": "made"}[run.question.cell] for run in collection.runs]
-
-    made, used = made_of_usable(found, make)
-    assert made == ["made"]
-    assert list(used.unreadable.values()) == ["it holds a value that no audit writes (KeyError: 'bad')"]
 
 
 ODD = ("abc", [], {}, None, -1, True, [None])

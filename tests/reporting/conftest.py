@@ -15,7 +15,7 @@ from nonmember.cli import report as entry
 from nonmember.config.choices import config_directory
 from nonmember.config.roots import register
 from nonmember.config.safety import instantiate
-from nonmember.reports.core.report import Report
+from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.render import figures
 
 
@@ -28,7 +28,7 @@ def painted():
 @pytest.fixture(autouse=True, scope="session")
 def reports_print_what_they_printed():
     """Every report that a test builds is compared with tests/golden/reports.json."""
-    build = Report.build
+    build = DeclaredReport.build
 
     def checked(report, runs):
         document = build(report, runs)
@@ -36,7 +36,7 @@ def reports_print_what_they_printed():
         return document
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Report, "build", checked)
+        patch.setattr(DeclaredReport, "build", checked)
         yield
 
 

@@ -9,54 +9,54 @@ import made_up
 import pytest
 from reading import runs_of
 
-from nonmember.reports.core.grid import PUBLISHED, Block, Numeral, TableCell, TableRow
-from nonmember.reports.core.numbers import STATISTIC, counted, detail, field, number
-from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
+from nonmember.reports.core.grid import PUBLISHED, Block, TableCell, TableRow
+from nonmember.reports.core.numbers import STATISTIC, detail, field, number
 from nonmember.reports.core.worlds import Scope, World
+from nonmember.reports.declared.report import DeclaredReport, Filled, figures, tables
 from nonmember.reports.render.markdown import cell_text
 
 METHOD = "novel"
-
-
-def block(key, world, value):
-    return Block(key, world, key, "set", ("score",), (TableRow("a", (TableCell((value,)),)),), ("score",))
+SECTIONS = """## Scores {#scores}\n\nHow large they are.\n\n- Always.
+## A picture {#picture}\n\nNone.
+## Only notes {#told}\n\nTold.
+## Nothing {#empty}\n\nNothing to regenerate.
+"""
 
 
 def scores(scope: Scope) -> Filled:
-    runs = scope.of("scores")
-    return tables(block("scores", scope.world.name, number(runs, scope.world.name, STATISTIC)) if runs else None)
+    if not (runs := scope.of("scores")):
+        return tables()
+    row = TableRow("a", (TableCell((number(runs, scope.world.name, STATISTIC),)),))
+    return tables(Block("scores", scope.world.name, "scores", "set", ("score",), (row,), ("score",)))
 
 
-def notes_only(scope: Scope) -> Filled:
-    return figures(notes=[f"{scope.world.title}: {scope.names['scores']['plain']}"])
-
-
-class NovelReport(Report):
-    methods: ClassVar = (METHOD,)
-    parts: ClassVar = (
-        ReportPart(
-            "scores",
-            "Scores",
-            "How large they are.",
-            fill=scores,
-            made_by=("scores", "more"),
-            notes=("Always.",),
-            published=lambda: [block("printed", PUBLISHED, Numeral(".5", 0.5, PUBLISHED))],
-        ),
-        ReportPart("picture", "A picture", "None.", fill=lambda _: figures()),
-        ReportPart("told", "Only notes", "Told.", fill=notes_only),
-        ReportPart("empty", "Nothing", "Nothing to regenerate."),
-    )
-    glance: ClassVar = Glance(("high",), lambda scope: [counted(1, len(scope.runs), scope.world.name)], "How to read.")
-    notes: ClassVar = ("A note.",)
+class NovelReport(DeclaredReport):
+    special: ClassVar = {
+        "scores": scores,
+        "picture": lambda scope: figures(),
+        "told": lambda scope: figures(notes=[f"{scope.world.title}: {scope.names['scores']['plain']}"]),
+    }
 
 
 @pytest.fixture
-def report():
+def report(tmp_path):
+    (tmp_path / "sections.md").write_text(SECTIONS)
+    (tmp_path / "published.txt").write_text("[printed]\nscore\na | .5\n")
     plain = World("micro", "Micro world", "Small.", "make sweep SWEEP={sweep}", "target", "member")
-    worlds = [plain, replace(plain, name="pile", title="Pile world", command="world=pile {sweep}")]
-    sweeps = {"scores": ["first", "second"], "more": ["first"]}
-    return NovelReport("novel", "Novel", "Nothing", sweeps, {"scores": {"plain": "as printed"}}, worlds)
+    return NovelReport(
+        name="novel",
+        title="Novel",
+        subtitle="Nothing",
+        folder=str(tmp_path),
+        methods=[METHOD],
+        sweeps={"scores": ["first", "second"], "more": ["first"]},
+        worlds=[plain, replace(plain, name="pile", title="Pile world", command="world=pile {sweep}")],
+        names={"scores": {"plain": "as printed"}},
+        made_by={"scores": ["scores", "more"]},
+        published={"printed": {"numbers": ["score"], "section": "scores"}},
+        glance={"high": {"of": {"method": METHOD}, "decision": "evidence_of_non_membership"}},
+        notes=["A note."],
+    )
 
 
 def novel(**given):

@@ -12,10 +12,9 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from nonmember.checks import require_choice, require_kind, require_text
-from nonmember.config.choices import published_sweeps
+from nonmember.config.choices import OWN
 from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
-from nonmember.reports.core.grid import ReportDocument
 
 log = logging.getLogger(__name__)
 
@@ -44,26 +43,21 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     paper = instantiate(config.report)
     for name in ("title", "subtitle"):
         require_kind(getattr(paper, name), str, f"report.{name}", "text", hint="Put it in quotes.")
-    from nonmember.reports.core.explorer import is_own, table_of_own
-    from nonmember.reports.render.write import facts_of, files_of, write_report
-    from nonmember.results.load import Collection, load_runs, made_of_usable
+    from nonmember.reports.render.write import write_report
+    from nonmember.results.load import Collection, load_runs
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     _require_methods(paper.methods, {run.question.method for run in collection.runs})
-    known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
-    about = [run for run in collection.runs if run.question.method in paper.methods or is_own(run, known)]
+    sweeps = {sweep for several in paper.sweeps.values() for sweep in several}
+    about = [
+        run
+        for run in collection.runs
+        if run.question.method in paper.methods and (run.question.world != OWN or run.question.sweep in sweeps)
+    ]
     collection = replace(collection, runs=tuple(about) or collection.runs)  # else its worlds, with nothing to show
-
+    document = paper.build(collection.runs).without_empty_sections()
     now = datetime.now().astimezone()
-
-    def made(found: Collection) -> tuple[ReportDocument, dict[str, str | bytes]]:
-        own = [run for run in found.runs if is_own(run, known)]
-        others = [run for run in found.runs if not is_own(run, known)]
-        document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
-        return document, files_of(document, found, facts_of(document, found, now))  # which reads all of a result
-
-    (document, files), collection = made_of_usable(collection, made)
-    page = write_report(document, collection, Path(config.folder), now, config.formats, config.max_csv_kib, files=files)
+    page = write_report(document, collection, Path(config.folder), now, config.formats, config.max_csv_kib)
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page, collection.unreadable
 

@@ -24,11 +24,6 @@ def sweeps_directory() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "sweeps"
 
 
-def published_sweeps() -> frozenset[str]:
-    """Names of the sweeps that come with the project."""
-    return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
-
-
 def groups() -> list[str]:
     """Names of all groups, sorted."""
     return sorted(path.name for path in config_directory().iterdir() if path.is_dir())

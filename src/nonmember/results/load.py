@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from nonmember.results.outcomes import identity, reason_of
+from nonmember.results.outcomes import identity
 from nonmember.results.result import RESULT, AuditQuestion, AuditResult, Statistics, Verdict
 from nonmember.runtime.files import file_hash, files_below
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 ANCHOR_LENGTH = 10
 
@@ -115,24 +114,3 @@ def load_runs(folders: Sequence[Path]) -> Collection:
             f"There is no {RESULT} below {where}{unread}. Run audits first, or name their folder: results=[FOLDER]."
         )
     return Collection(tuple(runs.values()), unreadable)
-
-
-def made_of_usable(collection: Collection, make: Callable[[Collection], T]) -> tuple[T, Collection]:
-    """What is made of all results, and the collection that it was made of. Where that fails for the sake of some, as of
-    values in their details that no method writes, these are left out and named."""
-    try:
-        return make(collection), collection
-    except Exception:  # of any kind: what a report computes with such values is not known here
-        unusable: dict[str, str] = {}
-        for run in collection.runs:
-            try:
-                make(replace(collection, runs=(run,)))
-            except Exception as error:  # likewise
-                unusable[run.path] = reason_of(error)
-        if not unusable or len(unusable) == len(collection.runs):
-            raise
-        for path, reason in unusable.items():
-            log.warning("%s is left out: %s", path, reason)
-        usable = tuple(run for run in collection.runs if run.path not in unusable)
-        collection = Collection(usable, {**collection.unreadable, **unusable})
-        return make(collection), collection

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from functools import cache
 from typing import Any
@@ -28,10 +27,3 @@ def built(kind: Any, value: object, name: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{'.'.join(map(str, (name, *first['loc'])))[:200]}: {first['msg']}") from error
-
-
-@cache
-def required_fields(kind: Any) -> frozenset[str]:
-    """Names of those of a dataclass that have no default."""
-    missing = dataclasses.MISSING
-    return frozenset(item.name for item in dataclasses.fields(kind) if item.default is item.default_factory is missing)

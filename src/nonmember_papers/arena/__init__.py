@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, TableCell, dash
-from nonmember.reports.core.report import Filled, Glance, tables
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, tables
 from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, AuditGroup, named, no_rate, number_cell
 from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers, shown
 from nonmember.reports.planted.tables import (

@@ -17,11 +17,10 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, Numeral, TableCell
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.published import PAPERS, PublishedTable, published_number, published_tables
-from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.facts import with_facts
 from nonmember.reports.declared.plots import Plot
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, tables
 from nonmember.reports.declared.tables import TableSpec
 from nonmember.reports.planted.audits import number_cell
 from nonmember.reports.render.blocks import block_of

@@ -13,9 +13,8 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import number_in
-from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, figures, tables
 from nonmember.reports.planted.audits import (
     FACTOR,
     MIXED,

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, PAIR, Block, Numeral, TableCell, TableRow
 from nonmember.reports.core.numbers import counted, detail, mean_of, number_in
-from nonmember.reports.core.report import Filled, Glance, figures
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate, Quantity
 from nonmember.reports.declared.facts import with_facts
 from nonmember.reports.declared.plots import Plot
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, figures
 from nonmember.reports.declared.tables import TableSpec
 from nonmember.results.load import Run
 from nonmember_papers.fsd.differences import BLIND_LIMIT, CHANCE, say_differences, say_targets

@@ -21,8 +21,8 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
 from nonmember.reports.core.grid import Block, Figure, Numeral, TableCell
 from nonmember.reports.core.numbers import detail
-from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
+from nonmember.reports.declared.report import Filled, figures
 from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run

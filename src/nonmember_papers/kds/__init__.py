@@ -19,10 +19,9 @@ from nonmember.records import FloatArray
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import PAIR, RANGE, Block, Figure, TableCell
 from nonmember.reports.core.numbers import Value, counted, detail, mean_of
-from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
 from nonmember.reports.declared.cells import computed
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, figures, tables
 from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import (
     PlotLine,

@@ -7,11 +7,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import ClassVar
 
-from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.facts import parts_of
 from nonmember.reports.declared.plots import Plot
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, tables
 from nonmember.results.load import Run
 
 EPOCHS = Plot(

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Figure, TableCell
 from nonmember.reports.core.numbers import P_VALUE, number
-from nonmember.reports.core.report import tables
 from nonmember.reports.core.worlds import Scope, by_domain, select
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, tables
 from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import figure_of, panels, quantile_axis, size_of_panels
 from nonmember.results.load import Run

@@ -15,10 +15,9 @@ from nonmember.reports.core import controls, formats
 from nonmember.reports.core.grid import INTERVAL, RANGE, Block, Figure, Numeral, TableCell, TableRow, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Value, field, over_draws, with_interval
 from nonmember.reports.core.published import PAPERS, published_number, published_tables
-from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.cells import CellTemplate
-from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.report import DeclaredReport, Filled, figures, tables
 from nonmember.reports.declared.tables import TableSpec
 from nonmember.reports.render.blocks import block_of, of_figure
 from nonmember.reports.render.figures import (

@@ -19,7 +19,7 @@ class Numeral:
     world: str  # micro, pile, pythia, own ..., or `published`
     runs: tuple[str, ...] = ()  # anchors of the results it is from (several: a median)
     adjusted: str = ""  # the Holm-adjusted p, printed
-    mark: str = ""  # see `MEANINGS`
+    mark: str = ""  # see `MARKS`, or `DOUBTED`
     note: str = ""  # what a reader must know about this number
 
     @property
@@ -30,15 +30,12 @@ class Numeral:
 # How the numbers of one cell stand together.
 PAIR, INTERVAL, RANGE = "{} / {}", "{} [{}, {}]", "{} ({} to {})"
 
-FALSE, MISSED, INVALID, DOUBTED, UNDECIDED = "†", "‡", "⊘", "⁇", "◇"
+FALSE, MISSED, INVALID = "†", "‡", "⊘"
+DOUBTED = "⁇"  # probably a slip of the paper: shown as printed, not to be matched
 MARKS = {
     FALSE: "significant, though the truth says otherwise",
     MISSED: "not significant, though there was something to find",
     INVALID: "a precondition of the test failed",
-}
-MEANINGS = MARKS | {
-    DOUBTED: "probably a slip of the paper: shown as printed, not to be matched",
-    UNDECIDED: "undecided: it depends on what the paper does not print",
 }
 
 
@@ -164,7 +161,6 @@ class ReportDocument:
     glance: Block | None = None  # the few numbers to see first
     notes: tuple[str, ...] = field(default=())
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # those that are explained
-    own: Block | None = None  # one's own audits, which come before everything else
 
     def without_empty_sections(self) -> ReportDocument:
         """As a reader sees it; which sections were left out is said."""

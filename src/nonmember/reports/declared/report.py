@@ -12,19 +12,74 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nonmember.checks import require_choice
-from nonmember.reports.core.grid import DOUBTED, MARKS, PUBLISHED, Block, TableCell, TableRow, dash
+from nonmember.reports.core.grid import (
+    DOUBTED,
+    MARKS,
+    PUBLISHED,
+    Block,
+    Figure,
+    Numeral,
+    ReportDocument,
+    Section,
+    TableCell,
+    TableRow,
+    dash,
+)
 from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_number, published_tables
-from nonmember.reports.core.report import Filled, Glance, Report, ReportPart, figures, tables
-from nonmember.reports.core.worlds import Scope
+from nonmember.reports.core.worlds import Scope, World, scopes_of
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
 from nonmember.reports.declared.tables import TableSpec
-from nonmember.results.schema import required_fields
+from nonmember.results.load import Run
 
 SECTIONS, PRINTED_NUMBERS = "sections.md", "published.txt"
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What one world has for a section. notes: what must be said of it besides.   nothing: said where there is none."""
+
+    nothing: str
+    blocks: tuple[Block, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.blocks or self.figures or self.notes)
+
+
+def tables(
+    *found: Block | Figure | None, nothing: str = "no results for this table yet.", notes: Sequence[str] = ()
+) -> Filled:
+    """Those that there are."""
+    blocks = tuple(item for item in found if isinstance(item, Block))
+    return Filled(nothing, blocks, tuple(item for item in found if isinstance(item, Figure)), tuple(notes))
+
+
+figures = functools.partial(tables, nothing="no results for this figure yet.")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The few numbers to see first. cells: of one world, below the columns.   note: how to read them."""
+
+    columns: tuple[str, ...]
+    cells: Callable[[Scope], Iterable[TableCell]]
+    note: str
+
+    def block(self, scopes: Sequence[Scope]) -> Block:
+        """A row a world, the number of its results first."""
+
+        def row(scope: Scope) -> TableRow:
+            number = Numeral(str(len(scope.runs)), float(len(scope.runs)), scope.world.name)
+            return TableRow(scope.world.title, (TableCell((number,)), *self.cells(scope)))
+
+        columns, rows = ("results", *self.columns), tuple(map(row, scopes))
+        return Block("glance", "", "At a glance", "world", columns, rows, ("count", "of"), notes=(self.note,))
 
 
 @dataclass(frozen=True)
@@ -76,14 +131,21 @@ class Printed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclaredReport(Report):
+class DeclaredReport:
     """A report told as data; what no table or figure can say is code, `special` of a subclass."""
 
+    name: str
+    title: str
+    subtitle: str
     # Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers the name
     # alone.
     folder: str
-    # Whose results it is about, all others are left out.
-    methods: Sequence[str]  # type: ignore[assignment, misc]
+    methods: Sequence[str]  # whose results it is about, all others are left out
+    sweeps: Mapping[str, Sequence[str]]  # table or figure -> the sweeps that may fill it, best first
+    worlds: Sequence[
+        World
+    ]  # in the order they are shown; results of further worlds follow with their labels as they are
+    # Kind of label (scores ...) -> label in the results -> printed name.
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # tables, figures: name -> fields of `TableSpec` or `Plot`, in the order in which they stand in their sections;
     # `sweep` is the name where it is not given
@@ -94,13 +156,39 @@ class DeclaredReport(Report):
     made_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of those among
     # them that are counted; or `cell`, what of them stands there.
-    glance: Mapping[str, Any] = field(default_factory=dict)  # type: ignore[assignment, misc]
+    glance: Mapping[str, Any] = field(default_factory=dict)
     glance_note: str = ""  # how to read it
-    # Sentences above everything.
-    notes: Sequence[str] = ()  # type: ignore[assignment, misc]
-    marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # type: ignore[misc]
+    notes: Sequence[str] = ()  # sentences above everything
+    marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # those that are explained
 
     special: ClassVar[Mapping[str, Callable[[Scope], Filled]]] = {}  # section -> what else stands in it
+
+    def build(self, runs: Sequence[Run]) -> ReportDocument:
+        """All sections, from results alone. Raises ValueError where the report names what is nowhere."""
+        for section, sweeps in self.made_by.items():
+            self._require_section(section, "made_by")
+            for sweep in sweeps:
+                require_choice(sweep, self.sweeps, f"report.made_by.{section}, of report.sweeps,")
+        for key, fields in self.published.items():
+            self._published(key, f"published.{key}")
+            self._require_section(fields.get("section", key), f"published.{key}.section")
+        scopes = self.scopes(runs)
+        return ReportDocument(
+            name=self.name,
+            title=self.title,
+            subtitle=self.subtitle,
+            worlds={scope.world.title: scope.world.about for scope in scopes},
+            sections=tuple(self._section(text, scopes) for text in self.texts.values()),
+            glance=glance.block(scopes) if scopes and (glance := self.first_numbers()) else None,
+            notes=tuple(self.notes),
+            marks=self.marks,
+        )
+
+    def scopes(self, runs: Sequence[Run]) -> list[Scope]:
+        """The worlds that have results of these methods; if none has, those of any, which then have nothing to show."""
+        ours = [run for run in runs if run.question.method in self.methods]
+        found = scopes_of(ours, self.worlds, self.sweeps, self.names)
+        return found or [replace(item, runs=()) for item in scopes_of(runs, self.worlds, self.sweeps, self.names)]
 
     @cached_property
     def path(self) -> Path:
@@ -128,17 +216,6 @@ class DeclaredReport(Report):
     def texts(self) -> Mapping[str, SectionText]:
         return {text.key: text for text in read_sections(self.path / SECTIONS)}
 
-    def all_parts(self) -> tuple[ReportPart, ...]:
-        """As sections.md has them. Raises ValueError where the report names what is nowhere."""
-        for section, sweeps in self.made_by.items():
-            self._require_section(section, "made_by")
-            for sweep in sweeps:
-                require_choice(sweep, self.sweeps, f"report.made_by.{section}, of report.sweeps,")
-        for key, fields in self.published.items():
-            self._published(key, f"published.{key}")
-            self._require_section(fields.get("section", key), f"published.{key}.section")
-        return tuple(map(self._part, self.texts.values()))
-
     def _made(self, kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
         spec = made(kind, name, fields)
         wanted = f"report.{name}.sweep (its own name, where none is given), of report.sweeps,"
@@ -158,11 +235,11 @@ class DeclaredReport(Report):
         require_choice(key, known, f"report.{name}: a table of {path}")
         return known[key]
 
-    def _part(self, text: SectionText) -> ReportPart:
+    def _section(self, text: SectionText, scopes: Sequence[Scope]) -> Section:
+        """World by world, the published tables last."""
         ours = [table for table in self.all_tables if (table.section or table.sweep) == text.key]
         plots = [plot for plot in self.all_figures if (plot.section or plot.sweep) == text.key]
         special = self.special.get(text.key)
-        is_filled = bool(ours or plots or special)
 
         def fill(scope: Scope) -> Filled:
             own = special(scope) if special else tables() if ours else figures()
@@ -170,15 +247,22 @@ class DeclaredReport(Report):
             drawn = tuple(figure for plot in plots if (figure := plot.figure(scope)) is not None)
             return replace(own, blocks=(*blocks, *own.blocks), figures=(*drawn, *own.figures))
 
-        return ReportPart(
-            text.key,
-            text.title,
-            text.lead,
-            text.paper,
-            fill if is_filled else None,
-            tuple(self.made_by.get(text.key, (text.key,) if text.key in self.sweeps else ())),
-            lambda: self._printed(text.key),
-            text.notes,
+        is_filled = bool(ours or plots or special)
+        made_by = self.made_by.get(text.key, (text.key,) if text.key in self.sweeps else ())
+        scopes = [scope for scope in scopes if scope.can_fill(made_by)]
+        filled = [(scope.world.title, fill(scope)) for scope in scopes if is_filled]
+        published = self._printed(text.key)
+        said = [(f"{world}: {item.nothing}",) if item.is_empty else item.notes for world, item in filled]
+        return Section(
+            key=text.key,
+            title=text.title,
+            lead=text.lead,
+            blocks=(*(block for _, item in filled for block in item.blocks), *published),
+            figures=tuple(figure for _, item in filled for figure in item.figures),
+            commands=tuple(dict.fromkeys(scope.command(key) for scope in scopes for key in made_by)),
+            paper=text.paper,
+            notes=(*text.notes, *chain.from_iterable(said)),
+            is_empty=is_filled and not (published or text.notes) and all(item.is_empty for _, item in filled),
         )
 
     def _printed(self, section: str) -> list[Block]:
@@ -209,13 +293,8 @@ class DeclaredReport(Report):
 
 
 def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
-    """Raises ValueError, with what there is, for a field that the kind does not have, or is refused by it."""
-    known = kind.__dataclass_fields__
-    if unknown := sorted(set(fields) - set(known)):
-        raise ValueError(f"report.{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}.")
-    if missing := sorted(required_fields(kind) - set(fields)):
-        raise ValueError(f"report.{name}: {', '.join(missing)} must be given.")
+    """Raises ValueError for a field that the kind does not have, or is refused by it."""
     try:
         return kind(**fields)
-    except ValueError as error:
-        raise ValueError(f"report.{name}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"report.{name}: {str(error).replace('.__init__()', '')}") from error

@@ -20,7 +20,7 @@ HEADING = re.compile(r"## (?P<title>.+) \{#(?P<key>[\w.-]+)\}")
 
 @dataclass(frozen=True)
 class SectionText:
-    """Attributes: title, lead, paper, notes: As in `ReportPart`."""
+    """Attributes: title, lead, paper, notes: As in `Section`."""
 
     key: str
     title: str

@@ -23,8 +23,6 @@ def _lines(document: ReportDocument, facts: Mapping[str, str]) -> Iterator[str]:
     for name, what in facts.items():
         yield f"- {escape(name)}: {escape(what)}"
     yield ""
-    if document.own is not None:
-        yield from _block(document.own)
     for title, about in document.worlds.items():
         yield f"- **{escape(title)}.** {escape(about)}"
     yield ""

@@ -29,21 +29,18 @@ def write_report(
     now: datetime,
     formats: Sequence[str] = FORMATS,
     max_csv_kib: float | None = None,
-    files: Mapping[str, str | bytes] | None = None,
 ) -> Path:
     """Write a report into `folder` and return its page, or what comes closest of the formats.
 
     formats: of the files that are written.   max_csv_kib: larger CSV tables are left out; null: none.
-    files: what `files_of` gives, where the caller has it.
 
     Raises ValueError for an unknown format, for md without svg, which report.md shows, and where somebody else's file
     would be replaced.
     """
     check_formats(formats)
     made = now.isoformat(timespec="seconds")
-    if files is None:
-        files = files_of(document, collection, facts_of(document, collection, now))
-    files = {name: content for name, content in files.items() if is_kept(name, content, formats, max_csv_kib)}
+    every = files_of(document, collection, facts_of(document, collection, now))
+    files = {name: content for name, content in every.items() if is_kept(name, content, formats, max_csv_kib)}
     used: dict[str, list[str]] = defaultdict(list)
     for section in document.sections:
         for anchor in section.used():
