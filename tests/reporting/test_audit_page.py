@@ -52,7 +52,7 @@ KINDS = {
     "decop": (columns("decop", groups=TWO), {}, "Answers"),
     "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "log-likelihood: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
-    "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "Target less reference"),
+    "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "minkpp(0.2): target less reference"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),
 }
 

@@ -118,8 +118,8 @@ def _axes(x_label: str, y_label: str, height: float = 3.1) -> tuple[Figure, Axes
     return figure, axes
 
 
-def _legend(figure: Figure) -> None:
-    figure.legend(loc="outside lower left", ncols=3)
+def _legend(figure: Figure, columns: int = 3) -> None:
+    figure.legend(loc="outside lower left", ncols=columns)
 
 
 def _points(axes: Axes, x: FloatArray, y: FloatArray, colour: str = COLOURS[0], label: str = "") -> None:
@@ -148,7 +148,8 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         rho = details.get(f"rho_{other}_target")
         title = f"Target and {name}" + (f", rho {rho:.3f}" if isinstance(rho, float) else "")
-        figure, axes = _axes(f"rank under the {name}", "rank under the target")
+        score = evidence.result.question.score or "score"
+        figure, axes = _axes(f"rank by {score} under the {name}", f"rank by {score} under the target")
         _diagonal(axes)
         _points(axes, scipy.stats.rankdata(x), scipy.stats.rankdata(y))
         caption = "Each dot is a document; on the line both models rank it alike."
@@ -191,7 +192,10 @@ def gains(evidence: Evidence) -> list[Drawing]:
     """What each document gains from the reference to the target, by group, and the scores under both."""
     target, reference = (evidence.by_group(name) for name in ("target", "reference"))
     gain = {group: target[group] - reference[group] for group in target}
-    return [*histogram("Target less reference", gain, zero=True), *scores(evidence)]
+    return [
+        *histogram(f"{evidence.result.question.score or 'score'}: target less reference", gain, zero=True),
+        *scores(evidence),
+    ]
 
 
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
@@ -349,8 +353,8 @@ def dose(evidence: Evidence) -> list[Drawing]:
         xs, ys = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
         _points(axes, xs, ys, colour, label)
     axes.axhline(statistics.value, color=VALUE, label="the target")
-    _legend(figure)
-    caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
+    _legend(figure, 2)
+    caption = "Each dot is a control whose dose the meter was not told; on the line it found that dose."
     return [Drawing("readings", title, caption, figure)]
 
 

@@ -165,6 +165,21 @@ CONCLUSIONS: Mapping[str, Conclusion] = {
 }
 
 
+NOT_SAID: Mapping[Conclusion, str] = {
+    "used": "how the documents came into the training data, or which of them were there.",
+    "not used": "that no single document was read, or no copy of one that others published.",
+    "no answer": "that the documents were not used. Where a test finds nothing, that is no evidence.",
+    "invalid": "anything about the documents: with that precondition the numbers mean something else.",
+    "score only": "whether the documents were used. A score by itself has no error rate.",
+}
+MAY_ERR = {
+    "exact": "by chance, as often as alpha says. That rate is exact.",
+    "asymptotic": "by chance, as often as alpha says. That rate holds for many documents (asymptotic).",
+    "model-based": "by chance, as often as alpha says, and more often where the model of errors is not right.",
+    "none": "by chance. How often is not known.",
+}
+
+
 @dataclass(frozen=True)
 class AnsweredTarget(Recorded):
     name: str | None
@@ -196,25 +211,25 @@ class Answer(Recorded):
     documents: AnsweredDocuments
     other_looks: int  # other audits of these documents and this target that were made before, in this store
 
-    def lines(self) -> list[str]:
-        """As every view shows it, in this order: the sentence, why, how sure, what to do next."""
-        sure = {
-            "exact": "is exact",
-            "asymptotic": "holds for many documents (asymptotic)",
-            "model-based": "holds as far as the model of its errors is right",
-        }
-        looks = f" {self.other_looks} other audits of these documents and this target were made before; each was a "
-        looks = f"{looks}further chance to be wrong." if self.other_looks else ""
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """What stands below the sentence, in this order: name -> text."""
+        looks = ""
+        if self.other_looks:
+            audits = "another audit" if self.other_looks == 1 else f"{self.other_looks} other audits"
+            looks = f" There was {audits} of these documents and this target before, a further chance to be wrong."
+            looks = looks.replace("There was", "There were") if self.other_looks > 1 else looks
+        wrong = [("Could be wrong", f"{MAY_ERR[self.guarantee]}{looks}")] if self.p is not None else []
         return [
-            f"{self.conclusion.upper()}: {self.sentence}",
-            *(f"Why: {reason}" for reason in self.because),
-            *(
-                [f"The test's error rate {sure[self.guarantee]}.{looks}"]
-                if self.p is not None and self.guarantee in sure
-                else []
-            ),
-            f"Next: {self.next}",
+            *(("Why", reason) for reason in self.because),
+            ("Does not say", NOT_SAID[self.conclusion]),
+            *wrong,
+            ("Next", self.next),
         ]
+
+    def lines(self) -> list[str]:
+        """As every view shows it, in this order: the sentence, why, what it does not say, how sure, what to do next."""
+        return [f"{self.conclusion.upper()}: {self.sentence}", *(f"{name}: {text}" for name, text in self.parts)]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 20_000  # in the page's table, a megabyte; scores.parquet has all
 MAX_COLUMNS = 6
+ROLES = ("target", "reference", "distilled")
 MAX_LISTED = 24  # entries of a list among the details
 FIRST_WORDS = 14
 FAILED = "FAILED"
@@ -83,13 +84,16 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     """Name -> (value, what belongs to it): the few numbers to see first."""
     result = evidence.result
     shown: dict[str, tuple[str, str]] = {}
-    if result.statistics.p_value is not None:
+    if result.answer.conclusion == "invalid":
+        failed = next((gate for gate in gates_of(result) if not gate.passed), None)
+        if failed is not None:
+            shown["failed precondition"] = (f"{failed.value}, must be {failed.side} {failed.bound}", failed.what)
+    elif result.statistics.p_value is not None:
         meaning = SMALL_P.get(result.question.claim or "", "")
         alpha = result.question.alpha
         error = result.statistics.p_error
         drawn = "" if error is None else f", Monte-Carlo error {error:.1g}"
-        p = formats.p_value(result.statistics.p_value, alpha) if result.answer.p is not None else formats.DASH
-        shown["p"] = (p, f"alpha {alpha:g}{drawn}{meaning}")
+        shown["p"] = (formats.p_value(result.statistics.p_value, alpha), f"alpha {alpha:g}{drawn}{meaning}")
     if result.statistics.value is not None:
         value, interval = formats.statistic(result.statistics)
         aside = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
@@ -156,8 +160,10 @@ def documents(evidence: Evidence, texts: Texts | None) -> DocumentTables | None:
     """A row per document: id, group, scores; the first words only where the texts are given."""
     if not evidence.doc_ids or not (evidence.columns or texts):
         return None
-    names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
-    columns = ["document", *(["group"] if several else []), *map(readable, names)]
+    telling, several = _telling(evidence.columns), len(set(evidence.groups)) > 1
+    names, score = telling[:MAX_COLUMNS], evidence.result.question.score
+    titles = [f"{readable(name)}: {score}" if score and name in ROLES else readable(name) for name in names]
+    columns = ["document", *(["group"] if several else []), *titles]
     scores = [_rounded(evidence.columns[name]) for name in names]
     rows: list[tuple[str | float | None, ...]] = []
     for index, (doc_id, group) in enumerate(zip(evidence.doc_ids[:MAX_DOCUMENTS], evidence.groups, strict=False)):
@@ -167,6 +173,18 @@ def documents(evidence: Evidence, texts: Texts | None) -> DocumentTables | None:
         )
     columns += ["first words"] if texts is not None else []
     return DocumentTables(columns, rows, _left_out(evidence, len(rows), len(names)))
+
+
+def _telling(columns: Mapping[str, FloatArray]) -> list[str]:
+    """Those of target, reference and distilled reference first; without constant ones and such as repeat another."""
+    places = {role: index for index, role in enumerate(ROLES)}
+    kept: list[str] = []
+    for name in sorted(columns, key=lambda name: min(places.get(part, len(ROLES)) for part in name.split("/"))):
+        values = columns[name]
+        repeats = any(np.array_equal(values, columns[other], equal_nan=True) for other in kept)
+        if not repeats and np.nanmin(values, initial=math.inf) < np.nanmax(values, initial=-math.inf):
+            kept.append(name)
+    return kept
 
 
 def _rounded(values: FloatArray) -> list[float | None]:

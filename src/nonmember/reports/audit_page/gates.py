@@ -62,7 +62,7 @@ OF_DOSE = {
         "A meter that does not rise with what was read.",
     ),
     "left_out": (
-        "p-value of so many controls lying outside the interval of a meter made of the others",
+        "p-value of so many controls outside the meter's interval, each read by a meter that was not told its dose",
         "Intervals that do not hold what is known to be true.",
     ),
     "fit": (
