@@ -6,14 +6,13 @@ The leaves (target, data, method ...) stay YAML; `_target_` decides what they be
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, BooleanNode, DictConfig, FloatNode, IntegerNode, ListConfig, OmegaConf, StringNode
 from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory, sweeps_directory
@@ -94,99 +93,49 @@ class SweepsInSearchPath(SearchPathPlugin):
         search_path.append("nonmember-sweeps", f"file://{sweeps_directory()}")
 
 
-@dataclass
-class TokensConfig:
-    """How texts become tokens."""
+def schemas() -> dict[str, dict[str, Any]]:
+    """Of each command the types of its own keys, and the keys that are null until a group sets them."""
+    text, number, flag = (partial(node, MISSING, is_optional=False) for node in (StringNode, IntegerNode, BooleanNode))
+    texts = partial(ListConfig, MISSING, element_type=str, ref_type=list[str], is_optional=False)
 
-    bos: str = MISSING
+    def null(*names: str) -> dict[str, Any]:
+        return dict.fromkeys(names)
 
-
-@dataclass
-class AuditConfig:
-    """`nonmember audit`."""
-
-    name: str = MISSING
-    seed: int = MISSING
-    outputs: str = MISSING
-    store: str = MISSING
-    truth: str | None = None
-    seal: str | None = None
-    target: Any = MISSING
-    reference: Any = MISSING
-    out_models: Any = None
-    data: Any = MISSING
-    method: Any = MISSING
-    trainer: Any = MISSING
-    asking: Any = MISSING
-    cleaning: Any = None
-    logger: Any = MISSING
-    callbacks: Any = None
-    optimized_metric: str | None = None
-    debug: Any = None
-    hparams_search: Any = None
-    general: Any = None
-    gates: Any = None
-    max_layout_auc: float | None = None
-    zlib_text: str = MISSING
-    world: Any = None
-    launcher: Any = None
-    experiment: Any = None
-    grid: Any = None
-    fail_fast: bool = False
-    dry_run: bool = False
-    page_text: bool = False
-    tokens: TokensConfig = field(default_factory=TokensConfig)
-
-
-@dataclass
-class ScoreConfig:
-    """`nonmember score`."""
-
-    outputs: str = MISSING
-    store: str = MISSING
-    k: Any = MISSING
-    max_tokens: int | None = None
-    most_tokens: int = MISSING
-    perturbations: list[str] = MISSING
-    scores: list[str] = MISSING
-    dc_pdd: Any = MISSING
-    recall: Any = MISSING
-    wbc: Any = MISSING
-    lira: Any = MISSING
-    rmia: Any = MISSING
-    own_scores: Any = MISSING
-    export: str | None = None
-    target: Any = MISSING
-    out_models: Any = None
-    data: Any = MISSING
-    trainer: Any = MISSING
-    asking: Any = MISSING
-    cleaning: Any = None
-    general: Any = None
-    prefix: Any = None
-    reference: Any = None
-    world: Any = None
-    parts: Any = MISSING
-    engine: Any = None
-    tokens: TokensConfig = field(default_factory=TokensConfig)
-
-
-@dataclass
-class TrainConfig:
-    """`nonmember train`."""
-
-    outputs: str = MISSING
-    store: str = MISSING
-    export: str | None = None
-    merge: bool = False
-    tokens: TokensConfig = field(default_factory=TokensConfig)
-    model: Any = MISSING
-    trainer: Any = MISSING
-    cleaning: Any = None
-    logger: Any = MISSING
-    callbacks: Any = None
-    debug: Any = None
-    world: Any = None
+    common = {"outputs": text(), "store": text(), "tokens": {"bos": text()}, **null("world", "cleaning")}
+    return {
+        "audit": {
+            **common,
+            "name": text(),
+            "seed": number(),
+            "truth": StringNode(None),
+            "seal": StringNode(None),
+            "optimized_metric": StringNode(None),
+            "max_layout_auc": FloatNode(None),
+            "zlib_text": text(),
+            "fail_fast": flag(),
+            "dry_run": flag(),
+            "page_text": flag(),
+            **null("out_models", "general", "gates", "callbacks", "launcher", "experiment", "hparams_search", "debug"),
+            "grid": None,  # of a sweep
+        },
+        "score": {
+            **common,
+            "scores": texts(),
+            "perturbations": texts(),
+            "max_tokens": IntegerNode(None),
+            "most_tokens": number(),
+            "export": StringNode(None),
+            **null("out_models", "reference", "general", "prefix", "engine"),
+        },
+        "train": {**common, "export": StringNode(None), "merge": flag(), **null("callbacks", "debug")},
+        "report": {
+            "outputs": text(),
+            "results": texts(),
+            "folder": text(),
+            "formats": texts(),
+            "max_csv_kib": FloatNode(None),
+        },
+    }
 
 
 class RememberSweepFolder(Callback):
@@ -220,18 +169,6 @@ def swept_in(folder: Path) -> dict[str, str]:
     return {key: value for key, _, value in given}
 
 
-@dataclass
-class ReportConfig:
-    """`nonmember report`."""
-
-    outputs: str = MISSING
-    results: list[str] = MISSING
-    folder: str = MISSING
-    formats: list[str] = MISSING
-    max_csv_kib: float | None = None
-    report: Any = MISSING
-
-
 def number_seen(num_documents: int, rate: float) -> int:
     """How many documents of a mixture have been read."""
     from nonmember.corpora.transforms import mixtures
@@ -242,10 +179,9 @@ def number_seen(num_documents: int, rate: float) -> int:
 def register() -> None:
     """Make the schemas and resolvers known to Hydra, before anything is composed."""
     store = ConfigStore.instance()
-    for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig):
-        name = f"{schema.__name__.removesuffix('Config').lower()}_schema"
-        if f"{name}.yaml" not in store.repo:
-            store.store(name=name, node=schema)
+    if "audit_schema.yaml" not in store.repo:
+        for command, schema in schemas().items():
+            store.store(name=f"{command}_schema", node=schema)
     Plugins.instance().register(SweepsInSearchPath)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
     OmegaConf.register_new_resolver("cell_name", cell_name, replace=True)
@@ -267,7 +203,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
     pid, errors = os.getpid(), []
 
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
-    @functools.wraps(task)
+    @wraps(task)
     def run(config: DictConfig) -> object:
         folder = Path(HydraConfig.get().runtime.output_dir)
         result: object = None
