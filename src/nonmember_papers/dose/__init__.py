@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Numeral, TableCell, dash
 from nonmember.reports.core.numbers import number_in
-from nonmember.reports.core.worlds import Scope
+from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, figures, tables
 from nonmember.reports.planted.audits import (
     FACTOR,
@@ -28,7 +27,6 @@ from nonmember.reports.planted.audits import (
     doses,
     estimate_of,
     found,
-    holds,
     invalid,
     is_near,
     is_reader,
@@ -269,68 +267,36 @@ def readings(scope: Scope) -> Filled:
 # ------------------------------------------------------------------------------- other targets than planted ones
 
 
-def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[str, list[Run]]:
-    """Printed name of a label -> the runs that have it; in printed order, those that are not known last."""
-    labels: dict[str, list[Run]] = {label: [] for label in known}
-    for run in sorted(runs, key=lambda run: str(run.get(fact) or "none")):
-        labels.setdefault(str(run.get(fact) or "none"), []).append(run)
-    return {known.get(label, label): of_label for label, of_label in labels.items() if of_label}
-
-
 def stand_ins(scope: Scope) -> Filled:
-    """Verdicts by the base that targets were continued from, where it is not that of the controls."""
-    by_base = by_label(runs := of_other_bases(scope), "base", {})
+    """Verdicts by the base that targets were continued from, where it is not that of the controls, and by what they
+    have read."""
+    runs = of_other_bases(scope)
+    by_base = {base: select(runs, base=base) for base in sorted({str(run.get("base")) for run in runs})}
     if len(by_base) > 1:
         by_base["all of these"] = runs
-    return tables(verdicts(scope, "stand-in", "Verdicts on targets of other bases", "base, target has read", by_base))
-
-
-def verdicts(
-    scope: Scope,
-    key: str,
-    title: str,
-    corner: str,
-    kinds: Mapping[str, Sequence[Run]],
-    read: Callable[[Run], int | None] = dose_of,
-    further: Mapping[str, Callable[[Run], bool]] = MappingProxyType({}),
-) -> Block | None:
-    """A row for each kind of target and number of readings.
-
-    Args:
-        read: How often the target has read the set.
-        further: Columns of clearances by other rules.
-    """
     rows: dict[str, AuditGroup] = {}
-    for name, runs in kinds.items():
-        every = AuditGroup(runs, scope.world.name)
-        planted = sorted({dose for run in runs if (dose := read(run)) is not None})
-        of_dose = {dose: [run for run in runs if read(run) == dose] for dose in (*planted, None)}
-        rows |= {f"{name}, {named(dose)}": AuditGroup(of_dose[dose], every.world) for dose in planted}
+    for name, of_base in by_base.items():
+        every, planted = AuditGroup(of_base, scope.world.name), doses(of_base)
+        rows |= {f"{name}, {named(dose)}": every.where(read(dose)) for dose in planted}
         if sum(dose > 0 for dose in planted) > 1:
-            rows[f"{name}, once or more"] = every.where(lambda run: bool(read(run)))
-        if of_dose[None]:
-            rows[f"{name}, a part or unknown"] = AuditGroup(of_dose[None], every.world)
-
-    def clearances(decides: Callable[[Run], bool]) -> Callable[[AuditGroup], TableCell]:
-        return lambda group: group.rate(decides, any(map(read, group.runs)))
-
+            rows[f"{name}, once or more"] = every.where(is_reader)
+        if (unknown := every.where(lambda run: dose_of(run) is None)).runs:
+            rows[f"{name}, a part or unknown"] = unknown
     columns: dict[str, Callable[[AuditGroup], TableCell]] = {
         "audits": AuditGroup.count,
-        "not read": clearances(cleared),
-        "read": lambda group: group.rate(found, any(read(run) == 0 for run in group.runs)),
+        "not read": lambda group: group.rate(cleared, any(map(dose_of, group.runs))),
+        "read": lambda group: group.rate(found, any(map(is_unread, group.runs))),
         "no verdict": lambda group: group.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
         "invalid": lambda group: group.where(invalid).count(),
-        **{name: clearances(decides) for name, decides in further.items()},
         "median estimate": lambda group: group.median(estimate_of),
-        "interval holds it": lambda group: group.where(lambda run: read(run) is not None).rate(
-            lambda run: holds(run, read(run))
-        ),
+        "interval holds it": lambda group: group.where(lambda run: dose_of(run) is not None).rate(covered),
     }
     notes = (
         "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
         "membership, false where nothing was read. Estimate and interval: of all audits, whatever the verdict.",
     )
-    return cross_table(key, scope.world.name, title, corner, rows, columns, MIXED, notes)
+    title, corner = "Verdicts on targets of other bases", "base, target has read"
+    return tables(cross_table("stand-in", scope.world.name, title, corner, rows, columns, MIXED, notes))
 
 
 # -------------------------------------------------------------------------------------------------- report

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Numeral, TableCell, dash
-from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
 from nonmember.stats.clusters import ClusteredShare, clustered_share, clustered_tpr_at_fpr
@@ -47,16 +45,10 @@ def of_own_base(scope: Scope, key: str) -> list[Run]:
     return select(runs_of(scope, key), base=OWN_BASE)
 
 
-def exposure_of(run: Run) -> Exposure | None:
-    """Of the target to the audited set, as the study planted it."""
-    target = run.question.models.get("target")
-    return target.exposure if target is not None else None
-
-
 def dose_of(run: Run) -> int | None:
     """Readings of the whole set; None where that is unknown, or where a part of it was read. Of a published model's
     continuation those that were planted: what the model had read before nobody knows."""
-    exposure = exposure_of(run)
+    exposure = run.question.target_exposure
     if exposure is None:
         return READINGS.get(run.get("reading") or "")
     return None if exposure.share < 1 else exposure.exposures
@@ -117,28 +109,19 @@ cleared, found = _decided("evidence_of_non_membership"), _decided("evidence_of_m
 invalid = _decided("invalid")
 
 
-def near(estimate: float, dose: float) -> bool:
-    """Within a factor of 1.5 of what was read."""
-    return dose / FACTOR <= estimate <= dose * FACTOR
-
-
 def estimate_of(run: Run) -> float | None:
-    return number_in({"value": run.statistics.value}, "value")
+    return run.statistics.value
 
 
 def is_near(run: Run) -> bool:
+    """Whether the estimate is within a factor of 1.5 of what was read."""
     estimate, dose = estimate_of(run), dose_of(run)
-    return estimate is not None and dose is not None and near(estimate, dose)
+    return estimate is not None and dose is not None and dose / FACTOR <= estimate <= dose * FACTOR
 
 
 def covered(run: Run) -> bool:
-    """Whether the interval holds what was read."""
-    return holds(run, dose_of(run))
-
-
-def holds(run: Run, dose: float | None) -> bool:
-    """Whether so many readings are in the interval; an end that is not given is open."""
-    low, high = run.statistics.ci_low, run.statistics.ci_high
+    """Whether the interval holds what was read; an end that is not given is open."""
+    dose, low, high = dose_of(run), run.statistics.ci_low, run.statistics.ci_high
     return dose is not None and low is not None and low <= dose <= (math.inf if high is None else high)
 
 
@@ -234,8 +217,6 @@ def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] 
 
 
 # ------------------------------------------------------------------------------------------- other methods
-
-SIGNS = {"prism": -1, "llm_di": -1}  # of a method's statistic, for higher to mean more read; of all others 1
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from nonmember.methods import method_named
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS, INPUTS, Input, Requirements
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.planted.audits import SIGNS, AuditEntry, dose_of, question_of, told_apart
+from nonmember.reports.planted.audits import AuditEntry, dose_of, question_of, told_apart
 from nonmember.results.load import Run
 from nonmember.scores import Score
 from nonmember.stats.clusters import ClusteredShare
@@ -27,6 +27,7 @@ LEVELS = "levels"  # whose results hold single scores
 TOKENS = 95  # of a text of the study, on average
 
 CLAIMS = {"non_membership": "not used", "membership": "used"}
+SIGNS = {"prism": -1, "llm_di": -1}  # of a method's statistic, for higher to mean more read; of all others 1
 RANKING, NOTHING = "a number", "nothing"
 
 
@@ -165,7 +166,7 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
     situation = situation_of(number or 100)
     entered = []
     for method, tested, name, runs in tests_of(scope, audited):
-        entries = _entries([(run, run.statistics.value) for run in runs], asked, sign_of(method))
+        entries = _entries([(run, run.statistics.value) for run in runs], asked, SIGNS.get(method, 1))
         needs = _needs_of_method(method, situation)
         if tested is not None:
             needs = replace(needs, access=ACCESS[tested.score.requirements.access].label)
@@ -193,11 +194,6 @@ def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleSco
 def values_of(levels: Sequence[Run], key: str, score: str) -> list[tuple[Run, float | None]]:
     """The numbers of a single score in results of `levels`."""
     return [(run, run.statistics.details.get(key, {}).get(score)) for run in levels]
-
-
-def sign_of(method: str) -> int:
-    """Of the statistic, for higher to mean more read."""
-    return SIGNS.get(method, 1)
 
 
 def _entries(
