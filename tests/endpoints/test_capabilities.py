@@ -12,7 +12,7 @@ import pytest
 from lab_server.running import RunningLab, limits
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Access, Completion, Request, questions
-from nonmember.endpoints.client import EndpointClient, Refused, Session
+from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Recorded
 from nonmember.endpoints.questions import most_alternatives, require
 from nonmember.endpoints.reading import (
@@ -115,37 +115,6 @@ def test_what_no_endpoint_gives_is_refused_without_a_request(lab, client, access
     assert lab.ledger()["received"] == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("refuses", "expected"),
-    [
-        (["max_tokens"], {"max_completion_tokens": 4, "seed": 0}),
-        (["seed"], {"max_tokens": 4}),
-        (["max_tokens", "seed"], {"max_completion_tokens": 4}),
-    ],
-)
-def test_servers_that_want_other_fields(lab, client, refuses, expected):
-    lab.setup(refuses=refuses)
-    (answer,) = questions.completions(client(), [QUESTION])
-    assert answer.outcome == "answered"
-    lab.forget()
-    assert questions.completions(client(), [QUESTION]) == [answer]
-    assert lab.ledger()["received"] == 0
-    with client().table() as table:
-        ((_, request),) = table._connection.execute(
-            "SELECT key, request FROM completions WHERE request LIKE '%What is it%'"
-        )
-    fields = ("max_tokens", "max_completion_tokens", "seed")
-    body = __import__("json").loads(request)["body"]
-    assert {name: body[name] for name in fields if name in body} == expected
-
-
-def test_a_server_without_a_turn_for_the_system(lab, client):
-    lab.setup(refuses=["system"])
-    (answer,) = questions.completions(client(), [QUESTION])
-    assert answer.outcome == "answered"
-
-
 def test_probes_are_paid_from_the_budget(lab, client):
     item = client()
     item.session.spent.questions = 100
@@ -192,6 +161,7 @@ def scored(text: str = TEXT, new: int = 1, **more: object) -> dict:
         (scored(token_logprobs=[None, -1.0, None, -0.5]), "not every token of the text has a log-probability"),
         (scored(token_logprobs=[None, -1.0, 0.5, -0.5]), "not every token of the text has a log-probability"),
         (scored(token_logprobs=[None, -1.0, float("nan"), -0.5]), "not every token of the text has a log-probability"),
+        (scored(token_logprobs=[None, -1.0, -1.0, -0.5]), "every token of the text has the same log-probability"),
     ],
 )
 def test_scores_of_a_text_are_of_that_text_and_complete_or_none(response, reason):
@@ -207,27 +177,6 @@ def test_scores_of_a_text_are_of_that_text_and_complete_or_none(response, reason
 def test_tokens_without_numbers_are_not_compared():
     assert listed_tokens(scored()) == [(" and", -1.0), (" fern", -2.0), (".", -0.5)]
     assert listed_tokens({"choices": [{"text": TEXT, "logprobs": None}]}) == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "offered"),
-    [
-        (scored(token_logprobs=[None, -1.0, -1.0, -0.5]), None),  # as of a server that fills the field
-        (scored(), 1),
-    ],
-)
-def test_equal_scores_of_all_tokens_are_none(client, monkeypatch, answer, offered):
-    def exchange(requests, read, what, *, probing):
-        try:
-            return [read(requests[0], answer, "")]
-        except Unusable as error:
-            return [Refused(str(error))]
-
-    item = client("completions")
-    monkeypatch.setattr(item, "exchange", exchange)
-    monkeypatch.setattr(questions, "TEXT", TEXT)
-    monkeypatch.setattr(questions, "_check_alignment", lambda client, number: None)
-    assert questions._find_echo(item) == offered
 
 
 @pytest.mark.parametrize("logprob", [0.0, 0.5, float("nan")])

@@ -12,15 +12,16 @@ import pytest
 
 from lab_server import dialects
 from lab_server.dialects import Asked, Response, answer, error, running
+from lab_server.running import limits
 from marks import thinned
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Access, Completion, Limits, Request, questions
+from nonmember.endpoints import Access, Completion, Request, questions
 from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
 from nonmember.records import Corpus, Document
 
-LIMITS = Limits(2, 10, 1, None, None, None, None, None)
+LIMITS = limits(max_retries=1)
 QUESTION = Request("d", "q", "Who is it?", 8, 0.0, 0, instruction="Answer in a word.")
 
 
@@ -227,6 +228,10 @@ def test_what_the_environment_holds_for_openai_goes_to_nobody_else(tmp_path, mon
         ({"key_variable": "0123456789ABCDEF0123456789ABCDEF"}, "must be the name of an environment variable"),
         ({"url": "https://h/sk-0123456789abcdefgh/v1"}, "holds what looks like a secret"),
         ({"url": "sk-0123456789abcdefgh"}, "holds what looks like a secret"),
+        *(
+            ({"url": f"http://{url}"}, "without user, password or query")
+            for url in ("u:EXAMPLE@h/v1", "h/v1?k=EXAMPLE")
+        ),
     ],
 )
 def test_settings_of_requests_are_checked(settings, expected):

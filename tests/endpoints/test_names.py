@@ -75,12 +75,6 @@ def test_initials_and_titles_end_no_sentence():
     )
 
 
-def test_the_choice_is_the_same_every_time():
-    texts = ["Harriet and Edwin saw that Edwin and Harriet were alike.", "In the boat sat Harriet."]
-    assert choices(texts) == choices(list(texts))
-    assert choices([]) == []
-
-
 # Blanks --------------------------------------------------------------------------------------------------------------
 
 

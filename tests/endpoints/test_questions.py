@@ -40,11 +40,16 @@ def folder(make_model, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def real(folder: Path) -> Iterator[RunningLab]:
-    """The model of `folder` behind a server."""
+def served(folder: Path) -> Iterator[RunningLab]:
     with running_model(folder) as lab:
-        lab.setup(model="tiny")
         yield lab
+
+
+@pytest.fixture
+def real(served: RunningLab) -> RunningLab:
+    """The model of `folder` behind a server."""
+    served.setup(model="tiny")
+    return served
 
 
 @pytest.fixture
@@ -79,32 +84,24 @@ def test_scores_of_whole_texts_are_those_of_the_model(real, shop, folder, view, 
 def test_servers_that_must_write_a_token_or_none(real, shop, folder, settings):
     """Or take none for as many as they like, whose scores are not the text's."""
     real.setup(model="tiny", **settings)
-    try:
-        found = shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
-    finally:
-        real.setup(model="tiny")
+    found = shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
     local = shop.get(TokenStatistics(Pretrained(str(folder)), DOCUMENTS, view="original", max_tokens=512))
     assert found.num_tokens.tolist() == local.num_tokens.tolist()
     np.testing.assert_allclose(found.log_prob, local.log_prob, atol=1e-4)
 
 
-def test_what_was_written_unasked_is_never_scored(real, shop):
-    real.setup(model="tiny", refuses=["max_tokens=1"], zero_tokens=9)
-    try:
-        with pytest.raises(EndpointError, match=r"and tiny .* does not give it"):
-            shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
-    finally:
-        real.setup(model="tiny")
-
-
-def test_scores_beside_the_wrong_tokens_are_refused(real, shop):
-    """As llama-cpp-python 0.3.36 gives them for models whose texts begin with no token of their own."""
-    real.setup(model="tiny", shifted=True)
-    try:
-        with pytest.raises(EndpointError, match=r"scores of a text that are not its own: a token that it wrote with"):
-            shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
-    finally:
-        real.setup(model="tiny")
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"refuses": ["max_tokens=1"], "zero_tokens": 9}, r"and tiny .* does not give it"),
+        # As llama-cpp-python 0.3.36 gives them for models whose texts begin with no token of their own.
+        ({"shifted": True}, r"scores of a text that are not its own: a token that it wrote with"),
+    ],
+)
+def test_scores_of_what_was_written_or_of_other_tokens_are_refused(real, shop, settings, reason):
+    real.setup(model="tiny", **settings)
+    with pytest.raises(EndpointError, match=reason):
+        shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,18 +17,6 @@ from starlette.routing import Route
 
 from lab_server.player import Player, Said, alternatives, pieces_of, uniform
 from lab_server.settings import Settings
-
-
-class Mind(Protocol):
-    """What answers: the fields of OpenAI's response but for model and date. Raises Refusal for a 400."""
-
-    def completion(self, body: dict[str, Any]) -> dict[str, Any]: ...
-
-    def chat(self, body: dict[str, Any]) -> dict[str, Any]: ...
-
-
-class Refusal(Exception):
-    """status 400 and why."""
 
 
 @dataclass
@@ -58,9 +46,11 @@ class Ledger:
 
 
 class Lab:
-    def __init__(self, mind: Mind | None) -> None:
+    """mind: what answers, with the fields of OpenAI's response but for model and date."""
+
+    def __init__(self, mind: Any) -> None:
         self.real, self.settings, self.ledger = mind, Settings(), Ledger()
-        self.mind: Mind = mind or PlayedMind(self.settings)
+        self.mind = mind or PlayedMind(self.settings)
 
     async def setup(self, request: Request) -> Response:
         self.settings = Settings(**await request.json())
@@ -73,9 +63,6 @@ class Lab:
 
     async def tell(self, request: Request) -> Response:
         return JSONResponse(self.ledger.summary())
-
-    async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": self.settings.model, "object": "model"}]})
 
     async def completions(self, request: Request) -> Response:
         return await self._counted(request, "completion")
@@ -113,22 +100,19 @@ class Lab:
             return self._error(int(fault), f"made-up fault {fault}", "", headers)
         if fault == "400" or any(self._refuses(body, what) for what in settings.refuses):
             return self._error(400, f"Unsupported: {', '.join(settings.refuses) or 'this very request'}.", "")
-        if settings.context is not None and len(json.dumps(body)) > settings.context:
-            return self._error(400, "This model's maximum context length is exceeded.", "context_length_exceeded")
         if fault == "stall":
             await asyncio.sleep(settings.stall)
         if settings.latency:
             await asyncio.sleep(settings.latency)
         if fault == "cut":
             return StreamingResponse(_half(), headers={"Content-Length": "1000"}, media_type="application/json")
-        try:
-            answer = getattr(self.mind, form)(self._as_read(body, name))
-        except Refusal as refusal:
-            return self._error(400, str(refusal), "")
+        body = self._as_read(body, name)
+        if int(body.get("top_logprobs") or 0) > settings.most_alternatives:
+            return self._error(400, f"top_logprobs must be at most {settings.most_alternatives}.", "")
+        answer = getattr(self.mind, form)(body)
         ledger.paid[name] += 1
         ledger.tokens += answer["usage"]["prompt_tokens"] + answer["usage"]["completion_tokens"]
-        answer |= {"id": f"lab-{len(ledger.attempts)}", "created": 1_800_000_000, "model": self._served()}
-        answer["system_fingerprint"] = f"fp_{settings.seed}"
+        answer |= {"model": self._served(), "system_fingerprint": f"fp_{settings.seed}"}
         if settings.echoes_key:
             answer["echo"] = given
         return JSONResponse(answer)
@@ -161,8 +145,6 @@ class Lab:
         )
         if ignored:
             return {field: value for field, value in body.items() if field not in ("logprobs", "top_logprobs")}
-        if int(body.get("top_logprobs") or 0) > self.settings.most_alternatives:
-            raise Refusal(f"top_logprobs must be at most {self.settings.most_alternatives}.")
         return body
 
     def _served(self) -> str:
@@ -192,7 +174,7 @@ class PlayedMind:
         prompt = "\n\n".join(turn["content"] for turn in body["messages"])
         said, tokens, finish = self._said(prompt, body)
         message = {"role": "assistant", "content": "".join(tokens), "refusal": None}
-        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+        choice: dict[str, Any] = {"message": message, "finish_reason": finish, "logprobs": None}
         if body.get("logprobs"):
             rows = alternatives(said, tokens, max(1, int(body.get("top_logprobs") or 0)))
             choice["logprobs"] = {
@@ -200,26 +182,24 @@ class PlayedMind:
                     {
                         "token": token,
                         "logprob": math.log(row.get(token, 1e-3)),
-                        "bytes": None,
-                        "top_logprobs": [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in row.items()],
+                        "top_logprobs": [{"token": t, "logprob": math.log(p)} for t, p in row.items()],
                     }
                     for token, row in zip(tokens, rows, strict=True)
                 ]
             }
-        return {"object": "chat.completion", "choices": [choice], "usage": _usage(prompt, tokens)}
+        return {"choices": [choice], "usage": _usage(prompt, tokens)}
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
         said, tokens, finish = self._said(body["prompt"], body)
-        choice: dict[str, Any] = {"index": 0, "text": "".join(tokens), "finish_reason": finish, "logprobs": None}
+        choice: dict[str, Any] = {"text": "".join(tokens), "finish_reason": finish, "logprobs": None}
         if body.get("logprobs") is not None:
             rows = alternatives(said, tokens, max(1, int(body["logprobs"])))
             choice["logprobs"] = {
                 "tokens": tokens,
                 "token_logprobs": [math.log(row.get(token, 1e-3)) for token, row in zip(tokens, rows, strict=True)],
                 "top_logprobs": [{token: math.log(p) for token, p in row.items()} for row in rows],
-                "text_offset": [],
             }
-        return {"object": "text_completion", "choices": [choice], "usage": _usage(body["prompt"], tokens)}
+        return {"choices": [choice], "usage": _usage(body["prompt"], tokens)}
 
     def _said(self, prompt: str, body: dict[str, Any]) -> tuple[Said, list[str], str]:
         limit = int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
@@ -231,14 +211,13 @@ class PlayedMind:
 
 def _usage(prompt: str, tokens: list[str]) -> dict[str, int]:
     num_prompt = len(prompt.encode("utf-8", "surrogatepass")) // 4 + 8
-    return {"prompt_tokens": num_prompt, "completion_tokens": len(tokens), "total_tokens": num_prompt + len(tokens)}
+    return {"prompt_tokens": num_prompt, "completion_tokens": len(tokens)}
 
 
-def application(mind: Mind | None) -> Starlette:
+def application(mind: Any) -> Starlette:
     lab = Lab(mind)
     return Starlette(
         routes=[
-            Route("/v1/models", lab.models),
             Route("/v1/completions", lab.completions, methods=["POST"]),
             Route("/v1/chat/completions", lab.chat, methods=["POST"]),
             Route("/lab/setup", lab.setup, methods=["POST"]),

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Body = dict[str, Any]
-Response = tuple[int, Body | bytes]
+Response = tuple[int, Body | bytes] | tuple[int, Body | bytes, dict[str, str]]  # status, body, headers
 
 
 @dataclass
@@ -74,20 +74,6 @@ def azure(asked: Asked) -> Response:
     return error(400, "Filtered.", **filtered) if "bomb" in str(asked.body) else answer()
 
 
-def anthropic(asked: Asked) -> Response:
-    """Its compatibility layer: strict about unknown names, thinking by a field, blocks of thoughts."""
-    known = {"model", "messages", "max_tokens", "max_completion_tokens", "temperature", "thinking", "stop", "seed"}
-    if unknown := set(asked.body) - known:
-        return error(400, f"{unknown.pop()}: Extra inputs are not permitted")
-    if (asked.body.get("thinking") or {}).get("type") == "disabled":
-        return answer("Blue.")
-    blocks = [
-        {"type": "thinking", "thinking": "<name>Bob</name>?", "signature": "x"},
-        {"type": "text", "text": "Blue."},
-    ]
-    return answer(blocks)
-
-
 def vllm(asked: Asked) -> Response:
     """A template in which roles alternate, thoughts in the text, -9999 for minus infinity."""
     if asked.path.endswith("/chat/completions"):
@@ -143,8 +129,10 @@ def running(service: Service) -> Iterator[Running]:
             query = {name: values[0] for name, values in parse_qs(parts.query).items()}
             item = Asked(parts.path, query, {name.lower(): value for name, value in self.headers.items()}, body)
             here.asked.append(item)
-            status, content = service(item)
+            status, content, *headers = service(item)
             self.send_response(status)
+            for name, value in (headers[0] if headers else {}).items():
+                self.send_header(name, value)
             self.end_headers()
             with contextlib.suppress(OSError):  # the client reads no further
                 self.wfile.write(content if isinstance(content, bytes) else json.dumps(content).encode())

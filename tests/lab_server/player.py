@@ -132,8 +132,6 @@ class Player:
         if "Yes or No" not in prompt:
             return None
         text = prompt.rpartition("Text: ")[2].removesuffix("\nResponse:")
-        if "\nAnswer: " in prompt:  # a pair: it is the question that was read
-            text = prompt.rpartition("Question: ")[2].rpartition("\nAnswer: ")[0]
         yes = self._probability("judgement", bool(self._holds(text)))
         yes = min(0.98, max(0.01, yes + 0.1 * (uniform(self.settings.seed, "judgement", text) - 0.5)))
         first = {"Yes": yes, "No": 0.99 - yes}

@@ -12,7 +12,7 @@ class Settings:
 
     documents: {"text", "read"} of what there is in its world; it has read some of it.
     hit: kind of question -> probability of the right answer for documents [not read, read].
-    position_bias: which letter it tends to where it does not know.   paraphrases: whether it can write them.
+    position_bias: which letter it tends to where it does not know.
     refused, empty, unreadable: shares of the questions that it answers so.
 
     faults: kind -> share of requests whose first `fault_attempts` attempts meet it: "429", "500", "503" (with
@@ -21,7 +21,7 @@ class Settings:
     logprobs: given, ignored (as if not asked for), or a number: of the answers from which they are missing.
     zero_tokens: how many are written where none are wanted.   shifted: scores of a text stand one token too early, as
     those of llama-cpp-python do for models without a token that begins a text.
-    most_alternatives: more are refused.   refuses: fields of a request that are.   context: characters that it reads.
+    most_alternatives: more are refused.   refuses: fields of a request that are.
     served: [[name, from the so-many-th answer on], ...].   echoes_key: its errors and answers repeat the secret.
     """
 
@@ -45,6 +45,5 @@ class Settings:
     shifted: bool = False
     most_alternatives: int = 20
     refuses: list[str] = field(default_factory=list)
-    context: int | None = None
     served: list[list[Any]] = field(default_factory=list)
     echoes_key: bool = False

@@ -5,7 +5,6 @@ import functools
 
 import lightning
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -91,14 +90,6 @@ def test_observing_leaves_a_model_that_can_be_trained(model, corpus, tmp_path):
     model(torch.tensor([corpus["doc 5"]])).logits.sum().backward()
     assert model.gpt_neox.embed_in.weight.grad is not None
     model.zero_grad(set_to_none=True)
-
-
-def test_a_column_that_earlier_versions_wrote_is_left_out(model, corpus, tmp_path):
-    _, table = observed(model, corpus, tmp_path)
-    (part,) = tmp_path.glob("part-*.parquet")
-    rows = pq.read_table(part)
-    pq.write_table(rows.append_column("rank", pa.array([0] * len(rows), pa.int32())), tmp_path / "older.parquet")
-    assert_same_rows(TokenTable.load(tmp_path / "older.parquet", list(corpus)), table)
 
 
 def test_parts_have_the_schema_and_stream_in_row_groups(model, corpus, tmp_path, monkeypatch):
@@ -213,18 +204,6 @@ def test_ids_of_another_tokenizer_are_refused(model, tmp_path, token_id):
 def test_a_trainer_that_stops_early_is_refused(model, corpus, tmp_path):
     with pytest.raises(ValueError, match="limit_predict_batches"):
         observed(model, corpus, tmp_path, functools.partial(make_trainer, limit_predict_batches=1))
-
-
-def test_damaged_weights_are_refused(corpus, model, tmp_path):
-    damaged = copy.deepcopy(model)
-    damaged.get_output_embeddings().weight.data[3, 3] = torch.nan
-    with pytest.raises(ValueError, match="weights are damaged"):
-        observed(damaged, corpus, tmp_path)
-
-
-def test_no_bar_and_no_words_where_nobody_watches(model, corpus, tmp_path, capfd):
-    observed(model, corpus, tmp_path)
-    assert capfd.readouterr().out == ""
 
 
 def test_the_bar_carries_the_description(model, corpus, tmp_path, monkeypatch, capfd):

@@ -124,27 +124,6 @@ def test_draws_have_the_models_probabilities():
         np.testing.assert_allclose(np.bincount(drawn, minlength=3) / 4000, expected, atol=0.03)
 
 
-@pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, monkeypatch):
-    whole = write(model, tokenizer, prompts, tmp_path / "whole")
-    few_at_once = 30 * writing.cache_bytes_of_token(model)
-    write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=few_at_once)
-    (part,) = (tmp_path / "killed").glob(".written-*")
-    lines = part.read_text().splitlines(keepends=True)
-    part.write_text("".join(lines[:5]) + lines[5][:9])  # killed while writing the sixth
-    written = []
-    step = writing.Writer.predict_step
-
-    def counted(self, batch, batch_idx):
-        written.append(len(batch["doc_index"]))
-        return step(self, batch, batch_idx)
-
-    monkeypatch.setattr(writing.Writer, "predict_step", counted)
-    assert write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=few_at_once) == whole
-    assert sum(written) == 4
-    assert [json.loads(line)[0] for line in part.read_text().splitlines()].count("d0") == 1
-
-
 def test_a_line_that_was_cut_is_written_anew(tmp_path):
     part = tmp_path / "part"
     values = [["a", "one", True, 3, []], ["b", "two\r\u2028", False, 4, [[["x", -0.5]]]], ["c", "three", True, 5, []]]
