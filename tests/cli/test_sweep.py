@@ -73,8 +73,7 @@ def test_a_dry_run_tells_what_it_does_not_count(tmp_path):
         for number in range(3)
     }
     graph = SimpleNamespace(nodes=nodes, builder=SimpleNamespace(store=SimpleNamespace(root=tmp_path / "a")))
-    why = {"invalid": {4: "the models are of two families"}, "refused": {}, "parts": {}}
-    plan = SimpleNamespace(num_cells=40, ended=set(), asking={1, 2}, **why)
+    plan = SimpleNamespace(num_cells=40, ended=0, asking=2, invalid=["the models are of two families"], refused=[])
     out = io.StringIO()
     show(plan, Work(graph, {name: ArtifactCost(None, 100.0, None) for name in nodes}), Console(file=out))
     said = out.getvalue()

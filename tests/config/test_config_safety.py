@@ -107,11 +107,11 @@ def test_optimizers_and_schedules_of_torch_are_built():
 
 def test_modules_that_the_user_names_are_allowed_and_what_they_import_is_not(monkeypatch):
     monkeypatch.setenv(ALLOW_VARIABLE, "fractions, json.decoder., my_package")
-    assert instantiate({"_target_": "fractions.Fraction", "_args_": [1, 2]}) == 0.5
+    assert instantiate({"_target_": "fractions.Fraction", "numerator": 1, "denominator": 2}) == 0.5
     assert instantiate({"_target_": "json.decoder.JSONDecoder"}) is not None
     for target in ("fractions.math.sqrt", "json.loads", "fractions_of.Fraction"):
         with pytest.raises(ValueError, match="must name a settings class"):
-            instantiate({"_target_": target, "_args_": [1]})
+            instantiate({"_target_": target})
     with pytest.raises(ValueError, match=r"my_package.* put the folder that has it into PYTHONPATH"):
         instantiate({"_target_": "my_package.corpora.Mine"})
 

@@ -14,14 +14,13 @@ from nonmember.artifacts.keeping import Kept
 from nonmember.checks import require_number
 from nonmember.runtime.files import files_below, json_object
 from nonmember.runtime.naming import outputs_folder
-from nonmember.runtime.progress import tracked
+from nonmember.runtime.progress import in_short, tracked
 from nonmember.runtime.terminal import visible
 
 RESULT = "result.json"
 DAY = 86400.0
 NAMED = 3  # results in a line
 KEEP_DAYS = 1.0
-UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def main() -> None:
@@ -80,7 +79,8 @@ def list_entries(given: argparse.Namespace) -> None:
         f"Entries: {len(kept)}, {_size(sum(item.size for item in kept))}; needed by no result: {len(unused)}, "
         f"{_size(sum(item.size for item in unused))}. Results: {len(results)}."
     )
-    _say_problems(problems)
+    for problem in problems:
+        _say(problem)
 
 
 def verify(given: argparse.Namespace) -> None:
@@ -161,16 +161,8 @@ def _age(item: Kept) -> str:
 
 
 def _size(number: float) -> str:
-    for size, unit in UNITS:
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f} B"
+    return f"{in_short(number)}B"
 
 
 def _say(text: str) -> None:
     sys.stdout.write(f"{visible(text)}\n")
-
-
-def _say_problems(problems: list[str]) -> None:
-    for problem in problems:
-        _say(problem)

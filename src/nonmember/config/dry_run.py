@@ -4,12 +4,11 @@ cost, estimated from what similar ones took on this machine, or unknown."""
 from __future__ import annotations
 
 import contextlib
-import heapq
 import json
 import shutil
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from rich.text import Text
 
 from nonmember.artifacts import Spec
 from nonmember.artifacts.keeping import size_of
-from nonmember.artifacts.planner import Graph, Node, NotMade, Planner
+from nonmember.artifacts.planner import Graph, NotMade, Planner
 from nonmember.artifacts.store import Store
 from nonmember.audits.cell import Cell
 from nonmember.audits.distilled import obstacle_of
@@ -39,7 +38,7 @@ from nonmember.methods.protocols import PlantsControls
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.results.result import RESULT
 from nonmember.runtime.interruption import check
-from nonmember.runtime.progress import duration
+from nonmember.runtime.progress import duration, in_short
 from nonmember.runtime.terminal import console_of, say, visible
 
 if TYPE_CHECKING:
@@ -51,8 +50,6 @@ COLUMNS = ("kind", "number", "in store", "to make", "tokens", "time", "disk")
 MOST_LISTED = 12
 WIDTH = 120
 ANOTHER = "its store or trainer is not that of the first audit; ask for it alone"
-UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-MOST_READ = 500  # entries of a kind that are looked at, the latest
 
 
 def plan_only(arguments: Sequence[str]) -> None:
@@ -70,10 +67,10 @@ def plan_only(arguments: Sequence[str]) -> None:
             cell = cell_of(config, folder)
             is_auto = isinstance(cell.audit.method, Auto)
             for item in Parts(cell, config, composed_again(), plan.planner).foreseen() if is_auto else [cell]:
-                plan.see(plan.num_cells, item)
+                plan.see(item)
         except Exception as error:  # which the audit itself will meet again, and tell
             check()
-            plan.refuse(plan.num_cells, explain(error))
+            plan.refuse(explain(error))
     assert plan is not None
     show(plan, Work.of(plan.graph, plan.planner.compute.machine))
 
@@ -93,7 +90,7 @@ def show(plan: SweepPlan, work: Work, console: Console | None = None) -> None:
 
 
 def _raise_refused(plan: SweepPlan) -> None:
-    first, _ = Counter(plan.refused.values()).most_common(1)[0]
+    first, _ = Counter(plan.refused).most_common(1)[0]
     raise ValueError(f"{len(plan.refused)} of {plan.num_cells} audits cannot be planned: {first}")
 
 
@@ -114,62 +111,52 @@ def _table(work: Work) -> Table:
 def _row(kind: str, names: list[str], work: Work) -> tuple[str, ...]:
     missing = [name for name in names if name in work.costs]
     counted = [work.costs[name].tokens for name in missing if work.graph.nodes[name].kind in VERBS]
-    tokens = f"{_short(sum(item or 0 for item in counted))} {VERBS.get(kind, '')}".strip() if any(counted) else "-"
+    tokens = f"{in_short(sum(item or 0 for item in counted))} {VERBS.get(kind, '')}".strip() if any(counted) else "-"
     numbers = (len(names), len(names) - len(missing), len(missing))
     seconds = [work.costs[name].seconds for name in missing]
     sizes = [work.costs[name].size for name in missing]
-    disk = _partly(sizes, lambda total: f"{_short(total)}B")
+    disk = _partly(sizes, lambda total: f"{in_short(total)}B")
     return (kind, *map(str, numbers), tokens, _partly(seconds, duration), disk)
 
 
-def _partly(values: list[float | None], formatted: object) -> str:
+def _partly(values: list[float | None], formatted: Callable[[float], str]) -> str:
     """The sum in words; "at least" where some are not known, and a question mark where none is."""
     known = [item for item in values if item is not None]
     if not values:
         return "-"
     if not known:
         return "?"
-    assert callable(formatted)
     return f"{'at least ' if len(known) < len(values) else ''}{formatted(sum(known))}"
 
 
 def _about_audits(plan: SweepPlan) -> Iterable[str]:
-    to_run = plan.num_cells - len(plan.ended) - len(plan.refused)
-    yield f"Audits: {plan.num_cells}; {len(plan.ended)} with a result, {to_run} to be run."
-    for why, number in Counter(plan.invalid.values()).most_common():
+    to_run = plan.num_cells - plan.ended - len(plan.refused)
+    yield f"Audits: {plan.num_cells}; {plan.ended} with a result, {to_run} to be run."
+    for why, number in Counter(plan.invalid).most_common():
         yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"
     if plan.asking:
-        yield f"{len(plan.asking)} of them query a remote model; its requests and their cost are not estimated."
+        yield f"{plan.asking} of them query a remote model; its requests and their cost are not estimated."
 
 
 def _about_costs(work: Work) -> Iterable[str]:
     if not work.costs:
         return
-    if work.without_estimate:
-        nodes = work.graph.nodes
-        alike = Counter(nodes[name].spec.alike() for name in work.without_estimate)
-        example = {nodes[name].spec.alike(): nodes[name].spec.readable for name in reversed(work.without_estimate)}
+    seconds = [cost.seconds for cost in work.costs.values()]
+    if None in seconds:
+        specs = [work.graph.nodes[name].spec for name, cost in work.costs.items() if cost.seconds is None]
+        alike = Counter(spec.alike() for spec in specs)
+        example = {spec.alike(): spec.readable for spec in reversed(specs)}
         yield "No time estimate for these, since nothing similar was made on this machine:"
         for what, number in alike.most_common(MOST_LISTED):
             yield f"  {number} {what.partition(' ')[0]} such as {example[what]}"
     else:
-        yield f"About {duration(work.seconds(work.costs))}, one after the other, by past runs here; tests not counted."
+        total = duration(sum(filter(None, seconds)))
+        yield f"About {total}, one after the other, by past runs here; tests not counted."
     if any(cost.tokens is None for name, cost in work.costs.items() if work.graph.nodes[name].kind in VERBS):
         yield "The tokens of some are unknown until the artifacts they depend on are made."
     root = work.graph.builder.store.root
-    yield f"{_short(shutil.disk_usage(_existing(root)).free)}B are free where the store is."
-
-
-def _existing(path: Path) -> Path:
-    return next(item for item in (path, *path.parents) if item.exists())
-
-
-def _short(number: float) -> str:
-    """1.2 M, 345, 12 G."""
-    for size, unit in UNITS:
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f} "
+    there = next(path for path in (root, *root.parents) if path.exists())
+    yield f"{in_short(shutil.disk_usage(there).free)}B are free where the store is."
 
 
 # What is needed -------------------------------------------------------------------------------------------------------
@@ -177,9 +164,8 @@ def _short(number: float) -> str:
 
 def needed(audit: Audit) -> Iterator[Spec[Any]]:
     """The models and observations of an audit."""
-    measured = list(audit.measurements)
     method = audit.method
-    for item in measured:
+    for item in audit.measurements:
         yield item.model
         yield from item.needs()
     compared = method.moved_from(audit.roles) if isinstance(method, PlantsControls) else None
@@ -195,48 +181,41 @@ class SweepPlan:
     planner: Planner
     graph: Graph
     num_cells: int = 0
-    ended: set[int] = field(default_factory=set)  # places of the cells that have their result
-    refused: dict[int, str] = field(default_factory=dict)  # place -> why it cannot be planned
-    asking: set[int] = field(default_factory=set)  # those that query a remote model
-    invalid: dict[int, str] = field(default_factory=dict)  # place -> why its verdict would be `invalid`
+    ended: int = 0  # cells that have their result
+    asking: int = 0  # those that query a remote model
+    refused: list[str] = field(default_factory=list)  # why a cell cannot be planned
+    invalid: list[str] = field(default_factory=list)  # why its verdict would be `invalid`
 
     @classmethod
     def by(cls, planner: Planner) -> SweepPlan:
         return cls(planner, Graph(planner))
 
-    def see(self, index: int, cell: Cell) -> None:
+    def see(self, cell: Cell) -> None:
+        """Raises ValueError where the documents are too few."""
         if self._has_ended(cell):
-            self.ended.add(index)
+            self.ended += 1
         else:
-            self._add(index, cell)
+            with contextlib.suppress(NotMade):
+                require_documents(cell.audit, self.planner)
+                if obstacle := obstacle_of(cell.audit, self.planner):
+                    self.invalid.append(obstacle)
+            self.graph.add(self.num_cells, needed(cell.audit))
+            measured = cell.audit.measurements
+            self.asking += any(isinstance(item, Asked) and not item.model.has_weights for item in measured)
         self.num_cells += 1
 
-    def _add(self, index: int, cell: Cell) -> None:
-        self._check_documents(index, cell)
-        if any(isinstance(item, Asked) and not item.model.has_weights for item in cell.audit.measurements):
-            self.asking.add(index)
-        self.graph.add(index, needed(cell.audit))
-
-    def _check_documents(self, index: int, cell: Cell) -> None:
-        """Raises ValueError where the documents are too few."""
-        with contextlib.suppress(NotMade):
-            require_documents(cell.audit, self.planner)
-            if obstacle := obstacle_of(cell.audit, self.planner):
-                self.invalid[index] = obstacle
-
-    def refuse(self, index: int, why: str) -> None:
+    def refuse(self, why: str) -> None:
         """A cell that cannot be carried out, or of which nothing is known."""
         self.num_cells += 1
-        self.refused[index] = why
+        self.refused.append(why)
 
     def _has_ended(self, cell: Cell) -> bool:
         if not (cell.folder / RESULT).is_file():
             return False
         try:
-            keys = audit_keys(cell.audit, self.planner)
+            return finished(cell.folder, audit_keys(cell.audit, self.planner)["audit"]) is not None
         except NotMade:
             return False
-        return finished(cell.folder, keys["audit"]) is not None
 
 
 # What it costs --------------------------------------------------------------------------------------------------------
@@ -244,7 +223,7 @@ class SweepPlan:
 
 @dataclass(frozen=True)
 class ArtifactCost:
-    """Of one artifact that is to be made."""
+    """Of one artifact that is to be made, or was."""
 
     tokens: int | None  # read in making it
     # seconds, size: (bytes) None where no artifact like it was made on this machine
@@ -252,53 +231,26 @@ class ArtifactCost:
     size: float | None
 
 
-@dataclass(frozen=True)
-class PastRun:
-    tokens: int | None
-    seconds: float | None  # None where it was made on another machine, or in several runs
-    size: int
-
-
-class PastRuns:
-    """What the store's entries record, by what makes artifacts alike."""
-
-    def __init__(self, store: Store, machine: str) -> None:
-        self._store, self._machine = store, machine
-        self._read: dict[str, dict[str, list[PastRun]]] = {}
-
-    def cost(self, node: Node, tokens: int | None) -> ArtifactCost:
-        past = self._of_kind(node.kind).get(node.spec.alike(), [])
-        seconds = _expected([(item.seconds, item.tokens) for item in past if item.seconds is not None], tokens)
-        is_model = node.kind == "models"  # whose size does not grow with what they read
-        size = _expected([(item.size, None if is_model else item.tokens) for item in past], tokens)
-        return ArtifactCost(tokens, seconds, size)
-
-    def _of_kind(self, kind: str) -> dict[str, list[PastRun]]:
-        if kind not in self._read:
-            found: dict[str, list[PastRun]] = {}
-            latest = heapq.nlargest(MOST_READ, self._store.sidecars(kind), key=_time)
-            for path in latest:
-                alike, run = self._past_run(path)
-                found.setdefault(alike, []).append(run)
-            self._read[kind] = found
-        return self._read[kind]
-
-    def _past_run(self, path: Path) -> tuple[str, PastRun]:
-        try:
+def past_costs(store: Store, kind: str, machine: str) -> dict[str, list[ArtifactCost]]:
+    """What the store's entries of a kind record, by what makes artifacts alike."""
+    found: dict[str, list[ArtifactCost]] = {}
+    for path in store.sidecars(kind):
+        with contextlib.suppress(
+            OSError, ValueError, KeyError, AttributeError
+        ):  # what needs the entry tells the damage
             sidecar = json.loads(path.read_text(encoding="utf-8"))
-            made, tokens = sidecar.get("made", {}), sidecar["facts"].get("num_tokens")
-            seconds = made.get("seconds") if made.get("machine") == self._machine else None
-            return made.get("alike", ""), PastRun(tokens, seconds, size_of(path.parent))
-        except (OSError, ValueError, KeyError, AttributeError):  # what needs the entry reports the damage
-            return "", PastRun(None, None, 0)
+            made, tokens = sidecar["made"], sidecar["facts"].get("num_tokens")
+            seconds = made.get("seconds") if made.get("machine") == machine else None
+            cost = ArtifactCost(tokens, seconds, size_of(path.parent))
+            found.setdefault(made["alike"], []).append(cost)
+    return found
 
 
 @dataclass(frozen=True)
 class Work:
     """Everything that is to be made, in an order in which it can be made.
 
-    costs: by name of the artifact, in that order.   whole: seconds until all is made by so many workers; None where
-    the time of something is not known.
+    costs: by name of the artifact, in that order.
     """
 
     graph: Graph
@@ -306,24 +258,20 @@ class Work:
 
     @classmethod
     def of(cls, graph: Graph, machine: str) -> Work:
-        past = PastRuns(graph.builder.store, machine)
+        missing = graph.missing()
+        past = {kind: past_costs(graph.builder.store, kind, machine) for kind in {node.kind for node in missing}}
         costs = {}
-        for node in graph.missing():
+        for node in missing:
             try:
                 tokens = node.spec.expected_tokens(graph.builder)
             except NotMade:
                 tokens = None
-            costs[node.name] = past.cost(node, tokens)
+            alike = past[node.kind].get(node.spec.alike(), [])
+            is_model = node.kind == "models"  # whose size does not grow with what they read
+            seconds = _expected([(item.seconds, item.tokens) for item in alike], tokens)
+            size = _expected([(item.size, None if is_model else item.tokens) for item in alike], tokens)
+            costs[node.name] = ArtifactCost(tokens, seconds, size)
         return cls(graph, costs)
-
-    @property
-    def without_estimate(self) -> list[str]:
-        """Artifacts for which no comparable run on this machine has a known duration."""
-        return [name for name, cost in self.costs.items() if cost.seconds is None]
-
-    def seconds(self, names: Iterable[str]) -> float:
-        """Of those whose time is known, one after the other."""
-        return sum(self.costs[name].seconds or 0.0 for name in names)
 
 
 def _expected(past: Sequence[tuple[float | None, int | None]], tokens: int | None) -> float | None:
@@ -333,10 +281,3 @@ def _expected(past: Sequence[tuple[float | None, int | None]], tokens: int | Non
     if tokens is not None and per_token:
         return tokens * statistics.median(per_token)
     return statistics.median(value for value, _ in values) if values else None
-
-
-def _time(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from hydra.errors import (
@@ -17,7 +15,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import Container, DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -30,7 +28,7 @@ from omegaconf.errors import (
 )
 
 from nonmember.checks import hidden, nearest
-from nonmember.config.choices import config_directory, descriptions, groups, options, plain_yaml
+from nonmember.config.choices import descriptions, groups, options
 from nonmember.config.words import for_shell, override
 from nonmember.runtime.processes import of_a_group
 
@@ -100,7 +98,10 @@ def _explained(error: BaseException) -> str:
             meant = f"; did you mean {' or '.join(elsewhere[:3])}?" if elsewhere else _meant(str(error.key), known)
             return f"There is no key {error.full_key}{meant} {has}"
         case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
-            return _of_a_world(unknown[1], error.parent_node)
+            return (
+                f"This needs world.{unknown[1]}, which the chosen world does not have: add another world=NAME to the "
+                "command (nonmember list worlds), or set that key in the file of the world."
+            )
         case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
             return refused[1]
         case InterpolationKeyError():
@@ -143,27 +144,6 @@ def _of_a_word(word: str) -> str:
 def _as_text(word: str) -> str:
     key, _, value = word.partition("=")
     return f"As a text, write {for_shell(override(key, value))}."
-
-
-def _of_a_world(key: str, node: Container | None) -> str:
-    """What a sweep, a preset or a model of one world finds missing in another."""
-    folder = config_directory() / "world"
-    worlds = [path.stem for path in sorted(folder.glob("*.yaml")) if _has(path, key.split("."))]
-    choice = " or ".join(f"world={name}" for name in worlds)
-    chosen = None if node is None else OmegaConf.select(node._get_root(), "world.name")
-    own = "" if chosen is None or chosen in options("world") else f", or set {key} in conf/world/{chosen}.yaml"
-    needs = f"This needs world.{key}, which the chosen world does not have"
-    return f"{needs}: add {choice or 'another world'} to the command{own}."
-
-
-def _has(path: Path, keys: Sequence[str]) -> bool:
-    """Whether a world sets a key, or one that it builds on does."""
-    content = plain_yaml(path)
-    value = functools.reduce(lambda node, key: node.get(key) if isinstance(node, dict) else None, keys, content)
-    bases = [item.partition("@")[0] for item in content.get("defaults", ()) if isinstance(item, str)]
-    return value not in (None, "???") or any(
-        _has(path.parent / f"{base}.yaml", keys) for base in bases if base != "_self_"
-    )
 
 
 def _of_the_disk(error: OSError, number: int) -> str:

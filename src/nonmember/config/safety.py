@@ -38,7 +38,7 @@ FURTHER = (
     *(f"lightning.pytorch.callbacks.{name}" for name in PASSIVE),
 )
 OPTIMIZERS = "torch.optim"  # its classes: optimizers and schedules
-SETTINGS = ("_target_", "_partial_", "_args_", "_convert_")  # of a node itself; all else is given to the target
+SETTINGS = ("_target_", "_partial_", "_convert_")  # of a node itself; all else is given to the target
 READABLE = re.compile(r"NONMEMBER_\w+|WANDB_MODE")  # environment variables, by ${oc.env:NAME}
 CODE = "trust_remote_code"
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
@@ -48,8 +48,7 @@ def instantiate(node: Any) -> Any:
     """The object that a config describes; nested nodes first. Mappings and lists without a target become plain ones.
 
     node: of a composed config, a plain mapping or list, or None, which stays None. `_partial_: true` gives a callable
-    that waits for further arguments; `_args_`, for code that the user allows, are arguments
-    without a name.
+    that waits for further arguments.
 
     All targets are checked before the first is called, on the values as they are built: interpolations are followed
     once. Raises ValueError for a target that is not allowed, and Hydra's InstantiationException, with the error as its
@@ -87,16 +86,13 @@ def _built(value: Any, key: str, targets: Mapping[str, Callable[..., Any]]) -> A
     if "_target_" not in value:
         return inner
     target, arguments = targets[key], {name: item for name, item in inner.items() if name not in SETTINGS}
-    unnamed = inner.get("_args_") or ()
-    if unnamed and not _below(value["_target_"], _allowed_by_user()):  # what a file may set is told by its name
-        raise ValueError(f"{key}._args_ must be left out; got {unnamed!r}. Give each argument by its name.")
     for item in fields(target) if is_dataclass(target) else ():
         if item.type in (bool, "bool") and item.name in arguments:  # of log_text=no is the text that Python calls true
             require_flag(arguments[item.name], f"{key}.{item.name}")
     try:
         if inner.get("_partial_"):
-            return functools.partial(target, *unnamed, **arguments)
-        return target(*unnamed, **arguments)
+            return functools.partial(target, **arguments)
+        return target(**arguments)
     except Exception as error:
         raise InstantiationException(
             f"Error in call to target '{value['_target_']}':\n{error!r}\nfull_key: {key}"

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 A_MOMENT = 2.0  # seconds: stages that are done by then leave no line
 EVERY_SECONDS = 30.0
+UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 _is_covered = ContextVar("is_covered", default=False)
 
@@ -132,6 +133,14 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def in_short(number: float) -> str:
+    """1.2 M, 345, 12 G."""
+    for size, unit in UNITS:
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.0f} "
 
 
 def _speed(rate: float, unit: str) -> str:
