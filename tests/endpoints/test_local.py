@@ -95,16 +95,9 @@ def test_what_is_shown_follows_the_tokenizers_template(loaded, template, shown, 
     plain = Request("d", "n", "Which?", 1, 0.0, 0, instruction="Do it.", plain="Go on:")
     always_plain = replace(plain, bare=True)
     assert plain.key() != always_plain.key()
-    texts = [
-        loaded.tokenizer.decode(ids)
-        for ids in encode_prompts(
-            loaded.tokenizer,
-            [
-                PromptParts(item.instruction, item.question, item.as_text, item.bare)
-                for item in (request, alone, plain, always_plain)
-            ],
-        )
-    ]
+    asked = (request, alone, plain, always_plain)
+    parts = [PromptParts(item.instruction, item.question, item.as_text, item.bare) for item in asked]
+    texts = [loaded.tokenizer.decode(ids) for ids in encode_prompts(loaded.tokenizer, parts)]
     assert texts[0] == shown
     assert texts[1] == ("Which?" if template is None else "<user>Which?<a>")
     assert texts[2] == ("Go on:" if template is None else shown)
@@ -139,22 +132,16 @@ def test_a_stopped_run_goes_on_where_it_was(loaded, tmp_path, monkeypatch):
         written.append(len(batch["doc_index"]))
         return step(self, batch, batch_idx)
 
-    compute = tiny.compute()
-    folder = tmp_path / "stopped"
-    folder.mkdir()
-    with monkeypatch.context() as patch:
-        patch.setattr(writing.Writer, "predict_step", stopping)
-        with pytest.raises((KeyboardInterrupt, SystemExit)):
-            complete_locally(loaded, asked, compute, folder, "asking")
+    monkeypatch.setattr(writing.Writer, "predict_step", stopping)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        complete(loaded, asked, tmp_path / "stopped")
 
     def counted(self, batch, batch_idx):
         written.append(len(batch["doc_index"]))
         return step(self, batch, batch_idx)
 
     monkeypatch.setattr(writing.Writer, "predict_step", counted)
-    assert [item.text for item in complete_locally(loaded, asked, compute, folder, "asking")] == [
-        item.text for item in whole
-    ]
+    assert complete(loaded, asked, tmp_path / "stopped") == whole
     assert sum(written) == len(asked), "nothing is written twice"
 
 

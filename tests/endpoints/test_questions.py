@@ -224,11 +224,6 @@ def test_half_a_rephrasing_is_left_out(lab, shop):
     assert shop.get(cut).dropped == {"written: cut at max_new_tokens=16": 4}
 
 
-def test_an_endpoint_needs_limits(lab, tmp_path):
-    with pytest.raises(ValueError, match="within limits, and none were given"):
-        tiny.builder(tmp_path).get(written(lab, tiny.texts("moss fern reed")))
-
-
 def test_documents_keep_their_marks(lab, shop):
     documents = tiny.Texts((Document("a", "moss fern reed", "book", "library", "Moss", "Ada"),))
     (item,) = shop.get(written(lab, documents)).documents

@@ -89,14 +89,6 @@ def test_a_model_that_cannot_be_split_gives_the_same(tmp_path):
     np.testing.assert_allclose(item.values, other.values, rtol=0, atol=1e-6)
 
 
-def test_batches_and_processes_do_not_matter(tmp_path):
-    model, given = tiny.model(0), documents()
-    _, alone = embedded(model, given, tmp_path / "alone", max_batch_tokens=1)
-    _, shared = embedded(model, given, tmp_path / "shared", two_processes)
-    assert len(list((tmp_path / "shared").iterdir())) == 2
-    np.testing.assert_allclose(alone.values, shared.values, rtol=0, atol=1e-6)
-
-
 def test_documents_without_an_embedding_have_a_reason(tmp_path):
     model, given = tiny.model(0), documents(3) | {"short": [5], "empty": []}
     counts, found = embedded(model, given, tmp_path)

@@ -1,8 +1,5 @@
-"""Neighbourhood comparison, ReCaLL and gradient norms against what their authors' programs compute, written out here.
-
-Sources: github.com/ruoyuxie/recall, src/run.py at 1b03b6b; github.com/iamgroot42/mimir, mimir/attacks/neighborhood.py
-at 05e5efd and gradnorm.py at 576339b.
-"""
+"""ReCaLL against what its authors' program computes, written out here: github.com/ruoyuxie/recall, src/run.py at
+1b03b6b."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ import pytest
 import torch
 
 import tiny
-from nonmember.models import Access
-from nonmember.observations import Scored, access_of
+from nonmember.observations import Scored
 from nonmember.observations.scored import shots_that_fit
 from nonmember.scores import Recall
 
@@ -70,10 +66,3 @@ def test_no_document_stands_before_itself(shop):
         scores(shop, Recall(2), prefix=SOME)
     with pytest.raises(ValueError, match="reads unread texts before each document; name them"):
         scores(shop, Recall(2))
-
-
-def test_what_a_model_must_offer():
-    assert access_of(Recall(2)) == Access.WEIGHTS
-
-
-# CoDeC ----------------------------------------------------------------------------------------------------------------

@@ -302,14 +302,6 @@ def test_probability_of_an_answer():
     assert list(yes.reasons) == ["silent"]
 
 
-@pytest.mark.parametrize(
-    "score", [Zlib(), Lowercase(), ReferenceDifference(), ReferenceRatio(), DcPdd(a=0.1)], ids=lambda s: s.name
-)
-def test_a_missing_input_is_named(score):
-    with pytest.raises(ValueError, match="needs"):
-        score(ScoreInputs(table({"a": [-1.0]})))
-
-
 def test_texts_must_belong_to_the_documents():
     with pytest.raises(ValueError, match="one text per document, and got 2 for 1"):
         Zlib()(ScoreInputs(table({"a": [-1.0]}), texts=["a", "b"]))

@@ -56,17 +56,13 @@ def min_k_plus_plus(own, mean, std):
     return smallest((own - mean) / std, 0.4)
 
 
-def of_logits(quantity):
-    return lambda batches: scored(batches, quantity)
-
-
 GRID = {
-    "perplexity": (functools.partial(Perplexity, reduction="none"), logits_batches, of_logits(perplexity)),
-    "min_k": (functools.partial(MinK, 0.4, reduction="none"), logits_batches, of_logits(min_k)),
-    "min_k++": (functools.partial(MinKPlusPlus, 0.4, reduction="none"), logits_batches, of_logits(min_k_plus_plus)),
-    "mean": (functools.partial(MinK, 0.4), logits_batches, lambda batches: scored(batches, min_k).mean()),
+    "perplexity": (functools.partial(Perplexity, reduction="none"), functools.partial(scored, quantity=perplexity)),
+    "min_k": (functools.partial(MinK, 0.4, reduction="none"), functools.partial(scored, quantity=min_k)),
+    "min_k++": (functools.partial(MinKPlusPlus, 0.4, "none"), functools.partial(scored, quantity=min_k_plus_plus)),
+    "mean": (functools.partial(MinK, 0.4), lambda batches: scored(batches, min_k).mean()),
 }
-each_metric = pytest.mark.parametrize(("make", "batches", "reference"), GRID.values(), ids=GRID)
+each_metric = pytest.mark.parametrize(("make", "reference"), GRID.values(), ids=GRID)
 
 
 def close(found, expected, tolerance=1e-5):
@@ -76,9 +72,9 @@ def close(found, expected, tolerance=1e-5):
 
 @each_metric
 @pytest.mark.parametrize("num_processes", [1, 2])
-def test_batches_over_processes_give_the_value_of_all_documents(make, batches, reference, num_processes):
+def test_batches_over_processes_give_the_value_of_all_documents(make, reference, num_processes):
     """Each process has every other batch; what they have is joined as torchmetrics joins it."""
-    shares = [list(batches())[rank::num_processes] for rank in range(num_processes)]
+    shares = [list(logits_batches())[rank::num_processes] for rank in range(num_processes)]
     metrics = [make() for _ in shares]
     for rank, share in enumerate(shares):
         for batch in share:
@@ -91,8 +87,8 @@ def test_batches_over_processes_give_the_value_of_all_documents(make, batches, r
 
 
 @each_metric
-def test_a_copy_is_independent_and_a_reset_metric_new(make, batches, reference):
-    first, second, *_ = batches()
+def test_a_copy_is_independent_and_a_reset_metric_new(make, reference):
+    first, second, *_ = logits_batches()
     metric = make()
     metric.update(*first)
     other = metric.clone()
@@ -152,9 +148,9 @@ def test_what_cannot_be_is_refused_in_a_sentence(call, words):
 def work(rank, folder):
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     found = {}
-    for name, (make, batches, _) in GRID.items():
+    for name, (make, _) in GRID.items():
         metric = make()
-        for batch in list(batches())[rank::2]:
+        for batch in list(logits_batches())[rank::2]:
             metric.update(*batch)
         found[name] = metric.compute()
     torch.save(found, f"{folder}/{rank}.pt")
@@ -166,5 +162,5 @@ def test_two_processes_see_all_documents(tmp_path):
     torch.multiprocessing.spawn(work, (str(tmp_path),), nprocs=2)
     for rank in range(2):
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
-        for name, (_, batches, reference) in GRID.items():
-            close(found[name], reference([*list(batches())[::2], *list(batches())[1::2]]))
+        for name, (_, reference) in GRID.items():
+            close(found[name], reference([*list(logits_batches())[::2], *list(logits_batches())[1::2]]))
