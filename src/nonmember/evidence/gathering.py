@@ -26,8 +26,8 @@ from nonmember.observations.tokens import TokenStatistics
 from nonmember.records import Corpus, TokenTable, VectorArray
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS
+from nonmember.results.evidence import columns_of
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
-from nonmember.results.tables import columns_of
 from nonmember.runtime.files import file_hash, json_object
 from nonmember.scores import Score
 from nonmember.scores.relative import zlib_bytes

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS, KINDS
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
-from nonmember.results.tables import columns_of, distribution_of
 from nonmember.runtime.yaml_files import read_yaml
 
 ID, GROUP = "doc_id", "group"
@@ -49,17 +50,29 @@ def load(folder: Path) -> Evidence:
     table = columns_of(folder / SCORES)
     doc_ids = [str(doc_id) for doc_id in table.pop(ID, ())]
     groups = table.pop(GROUP, None) or [SUSPECT] * len(doc_ids)
+    statistic = np.array(columns_of(folder / DISTRIBUTION).get("statistic", ()), dtype=np.float64)
     overrides, config = _command(folder / ".hydra")
     return Evidence(
         result=result,
         columns={name: np.array(values, dtype=np.float64) for name, values in table.items()},
         doc_ids=doc_ids,
         groups=groups,
-        distribution=distribution_of(folder / DISTRIBUTION),
+        distribution=statistic[np.isfinite(statistic)],
         answers=_answers(folder / ANSWERS),
         overrides=overrides,
         config=config,
     )
+
+
+def columns_of(path: Path) -> dict[str, Any]:
+    """The columns of a Parquet file as lists; none where there is no such file. Raises ValueError where it cannot be
+    read."""
+    if not path.is_file():
+        return {}
+    try:
+        return dict(pq.ParquetFile(path).read().to_pydict())
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is not a table of an audit ({error})") from error
 
 
 def _answers(path: Path) -> dict[str, dict[str, int]]:

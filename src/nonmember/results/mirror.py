@@ -1,4 +1,4 @@
-"""Logs a finished audit to the tracker, for the live run and for `nonmember sync` alike.
+"""Logs a finished audit to the tracker, live or from the disk.
 
 All of it can be read off the run's folder: the disk has it first, and W&B has a copy. Names are in `trackers`.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from nonmember.records.groups import SUSPECT
+from nonmember.results.evidence import columns_of, load
 from nonmember.results.result import RESULT, SCORES, AuditResult
-from nonmember.results.tables import columns_of
 from nonmember.tracking.trackers import Tracker
 
 FACTS = "cell"  # where W&B's config has them
@@ -27,11 +28,12 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
     texts: sent along with the scores where the tracker was asked to (`log_text`), ignored otherwise.
     """
     tracker.describe(FACTS, facts_of(result))
-    tracker.describe("provenance", provenance_of(result))
+    provenance = asdict(result.provenance)
+    told = {name: provenance[name] for name in ("keys", "versions", "commit", "sources", "tokens")}
+    tracker.describe("provenance", told | {"schema_version": result.schema_version})
     tracker.summarise(summary_of(result))
     if not tracker.takes_media:
         return
-    from nonmember.results.evidence import load
     from nonmember.results.pictures import of_run, png_of
 
     evidence = load(folder)
@@ -83,19 +85,6 @@ def swept_of(result: AuditResult) -> dict[str, float | None]:
     read = result.question.target_exposure
     dose = None if read is None else read.exposures * read.share
     return {**dict.fromkeys(("k", "lambda", "tau")), **plain, "dose": dose}
-
-
-def provenance_of(result: AuditResult) -> dict[str, Any]:
-    """Where the numbers come from: keys (those of documents are fingerprints of their text), versions, commits."""
-    provenance = result.provenance
-    return {
-        "keys": dict(provenance.keys),
-        "versions": dict(provenance.versions),
-        "commit": provenance.commit,
-        "sources": dict(provenance.sources),
-        "tokens": {role: dict(read) for role, read in provenance.tokens.items()},
-        "schema_version": result.schema_version,
-    }
 
 
 def _settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:

@@ -24,12 +24,11 @@ import io
 import json
 import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from nonmember.checks import require_choice
 from nonmember.records.curves import read_curves
@@ -123,34 +122,36 @@ class RunInfo:
             write_text_atomically(self.folder / LOGGED, json.dumps(marks) + "\n")
 
 
-class Tracker(ABC):
-    """An open run. As a context manager it is always finished, and marked as failed when an exception passes."""
+class Tracker:
+    """An open run, of which each kind keeps what it can. As a context manager it is always finished, and marked as
+    failed when an exception passes."""
 
-    takes_media: ClassVar[bool] = False  # whether tables, histograms and figures are worth making
+    takes_media: bool = False  # whether tables, histograms and figures are worth making
     log_text: bool = False  # whether texts may be sent
 
-    @abstractmethod
     def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
         """One point of the curves `<prefix>/<name>`, over the axis `<prefix>/step`."""
 
-    @abstractmethod
     def summarise(self, values: Mapping[str, float | str]) -> None:
         """Final values, one each."""
 
-    def describe(self, name: str, facts: Mapping[str, Any]) -> None:  # noqa: B027
+    def describe(self, name: str, facts: Mapping[str, Any]) -> None:
         """Plain values that say what the run was, beside its config under `name`."""
 
-    def histogram(self, name: str, values: Sequence[float]) -> None:  # noqa: B027
-        """A distribution; kept by those who can show one."""
+    def histogram(self, name: str, values: Sequence[float]) -> None:
+        """A distribution."""
 
-    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:  # noqa: B027
+    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """A table with a row per document: ids and numbers, text only with `log_text`."""
 
-    def figure(self, name: str, png: bytes) -> None:  # noqa: B027
-        """A picture; kept by those who can show one."""
+    def figure(self, name: str, png: bytes) -> None:
+        """A picture."""
 
-    @abstractmethod
-    def finish(self, *, failed: bool) -> None: ...
+    def files(self, name: str, files: Mapping[str, bytes | Path]) -> None:
+        """Files under their names, as one artifact."""
+
+    def finish(self, *, failed: bool) -> None:
+        """Nothing more is told."""
 
     @contextlib.contextmanager
     def training(self, role: str) -> Iterator[list[Logger]]:
@@ -167,9 +168,6 @@ class Tracker(ABC):
         for step, values in steps.items():
             self.log(_prefix_of(role), values, step)
 
-    def files(self, name: str, files: Mapping[str, bytes | Path]) -> None:  # noqa: B027
-        """Files under their names, as one artifact; kept by those who can keep one."""
-
     def __enter__(self) -> Self:
         return self
 
@@ -182,13 +180,7 @@ class Tracker(ABC):
 class NoTracker(Tracker):
     """Nothing but what is on the disk anyway."""
 
-    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None: ...
-
-    def summarise(self, values: Mapping[str, float | str]) -> None: ...
-
     def training_again(self, role: str, curves: Path) -> None: ...
-
-    def finish(self, *, failed: bool) -> None: ...
 
 
 class CsvTracker(Tracker):
@@ -219,10 +211,6 @@ def _prefix_of(role: str) -> str:
     return "train" if role == "distilled" else f"train_{role}"
 
 
-def wandb_place(entity: str | None, project: str, mode: str) -> str:
-    return f"wandb {entity or 'default'}/{project} {mode}"
-
-
 def prepare_wandb(directory: Path) -> Any:
     """The wandb module, which writes nothing outside `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -235,28 +223,20 @@ def prepare_wandb(directory: Path) -> Any:
 
 
 class WandbTracker(Tracker):
-    """One W&B run. Everything W&B writes stays under `directory`, so no writable home is needed."""
+    """One W&B run. Everything W&B writes stays in its directory, so no writable home is needed."""
 
     takes_media = True
 
-    def __init__(
-        self,
-        info: RunInfo,
-        *,
-        project: str,
-        mode: str,
-        directory: Path,
-        entity: str | None = None,
-        log_text: bool = False,
-    ):
-        self.log_text = log_text
-        self._info = info
+    def __init__(self, info: RunInfo, settings: WandbLogging):
+        self.log_text = settings.log_text
+        self._info, self._where = info, settings.where
+        directory = Path(settings.directory)
         self._wandb = wandb = prepare_wandb(directory)
         try:
             self._run = wandb.init(
-                project=project,
-                entity=entity,
-                mode=mode,
+                project=settings.project,
+                entity=settings.entity,
+                mode=settings.mode,
                 dir=str(directory.resolve()),
                 name=name_in_words(info.name, info.config),
                 group=info.group,
@@ -264,7 +244,7 @@ class WandbTracker(Tracker):
                 tags=[tag[:LONGEST_TAG] for tag in info.tags],
                 config=dict(info.config),
                 id=info.run_id,
-                resume="allow" if mode == "online" else None,
+                resume="allow" if settings.mode == "online" else None,
                 reinit="create_new",
                 settings=wandb.Settings(
                     silent=True, console="off", x_disable_stats=True, x_disable_meta=True, init_timeout=INIT_SECONDS
@@ -272,10 +252,10 @@ class WandbTracker(Tracker):
             )
         except wandb.Error as error:
             raise ValueError(
-                f"W&B could not start in mode {mode!r}: {error} Use logger.wandb.mode=offline, or set WANDB_API_KEY."
+                f"W&B could not start in mode {settings.mode!r}: {error} Use logger.wandb.mode=offline, or set "
+                "WANDB_API_KEY."
             ) from error
         self._axes: set[str] = set()
-        self._where = wandb_place(entity, project, mode)
 
     def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
         if prefix not in self._axes:
@@ -343,7 +323,7 @@ class Trackers(Tracker):
 
     def __init__(self, trackers: Sequence[Tracker]):
         self._trackers = trackers
-        self.takes_media = any(item.takes_media for item in trackers)  # type: ignore[misc]
+        self.takes_media = any(item.takes_media for item in trackers)
         self.log_text = any(item.log_text for item in trackers)
 
     def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
@@ -417,18 +397,15 @@ class WandbLogging:
     entity: str | None = None  # a team, None for one's own
     log_text: bool = False  # whether texts are sent
 
+    @property
+    def where(self) -> str:
+        return f"wandb {self.entity or 'default'}/{self.project} {self.mode}"
+
     def has(self, info: RunInfo) -> bool:
-        return self.mode == "disabled" or info.has_run_in(wandb_place(self.entity, self.project, self.mode))
+        return self.mode == "disabled" or info.has_run_in(self.where)
 
     def start(self, info: RunInfo) -> Tracker:
-        return WandbTracker(
-            info,
-            project=self.project,
-            mode=self.mode,
-            directory=Path(self.directory),
-            entity=self.entity,
-            log_text=self.log_text,
-        )
+        return WandbTracker(info, self)
 
 
 @dataclass(frozen=True)

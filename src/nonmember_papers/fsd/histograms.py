@@ -7,10 +7,12 @@ membership. Drawn from scores.parquet beside the results; where that cannot be h
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure as Canvas
@@ -18,7 +20,6 @@ from matplotlib.ticker import MaxNLocator
 
 from nonmember.records import FloatArray
 from nonmember.reports.core import formats
-from nonmember.reports.core.documents import DocumentValues, read_values
 from nonmember.reports.core.grid import Block, Figure, Numeral, TableCell
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
@@ -26,6 +27,8 @@ from nonmember.reports.declared.report import Filled, figures
 from nonmember.reports.render.blocks import block_of
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run
+from nonmember.results.result import RESULT, SCORES
+from nonmember.runtime.files import file_hash
 from nonmember_papers.fsd.differences import say_differences
 
 KEY = "figure2"
@@ -38,20 +41,20 @@ COUNTS = {"suspect": detail("num_members"), "heldout": detail("num_nonmembers")}
 MOST_BINS = 24
 OUTER = 0.01  # of the documents at either end: the outermost bins hold them, and what lies beyond
 QUANTILES = {"5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95}
-MEMBERS, OTHERS, LATER, EARLIER = 0, 1, 2, 8  # indices of colours
+LATER, EARLIER = 2, 8  # indices of colours; those of the classes are 0 and 1
 FILL, DASHES = 0.22, (0, (3, 1.5))
 
 
 @dataclass(frozen=True)
 class Audited:
-    """One target on one set. name: of the target, as printed."""
+    """One target on one set."""
 
-    name: str
+    name: str  # of the target, as printed
     run: Run
-    values: DocumentValues
+    values: Mapping[str, Mapping[str, FloatArray]]  # class -> column -> a value per document, NaN where undefined
 
     def score(self, group: str, score: str, model: str = BEFORE) -> FloatArray:
-        return self.values.columns[group][f"{model}/{score}"]
+        return self.values[group][f"{model}/{score}"]
 
     def perplexity(self, group: str, model: str = BEFORE) -> FloatArray:
         """Itself; its score is -ppl, so that members lie high."""
@@ -64,11 +67,11 @@ class Audited:
 
 @dataclass(frozen=True)
 class Series:
-    """One histogram. index: of its colour."""
+    """One histogram."""
 
     name: str
     values: FloatArray
-    index: int
+    index: int  # of its colour
 
     @property
     def defined(self) -> FloatArray:
@@ -105,7 +108,7 @@ def histograms(scope: Scope) -> Filled:
         audited = []
         for target, run in shown.items():
             try:
-                audited.append(Audited(target, run, checked(read_values(run, COLUMNS), run)))
+                audited.append(Audited(target, run, values_of(run)))
             except ValueError as error:
                 why_not[str(error)].append(f"{name} under {target}")
         if any(item.run is results[0] for item in audited):  # a control alone says nothing
@@ -126,12 +129,20 @@ def untouched_beside(scope: Scope, results: Sequence[Run], runs: Sequence[Run]) 
     return [run for run in controls[:1] if run.anchor != results[0].anchor]
 
 
-def checked(values: DocumentValues, run: Run) -> DocumentValues:
-    """Raises ValueError where these are not the values of the result's documents."""
-    for group, count in COUNTS.items():
-        if values.num_documents(group) != count(run.result):
-            raise ValueError("the values beside the result are of other documents than it counts")
-    return values
+def values_of(run: Run) -> dict[str, dict[str, FloatArray]]:
+    """Of scores.parquet. Raises ValueError with the reason where they cannot be had, or are of other documents."""
+    path = run.folder / SCORES if run.folder is not None else None
+    if path is None or not path.is_file():
+        raise ValueError(f"there is no {SCORES} beside the result")
+    try:
+        table = pq.ParquetFile(path).read()
+        groups = np.array(table["group"].to_pylist())
+        columns = {name: table[name].cast(pa.float64()).to_numpy() for name in COLUMNS}
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise ValueError(f"{SCORES} cannot be read ({str(error).splitlines()[0]})") from error
+    if any(np.sum(groups == group) != count(run.result) for group, count in COUNTS.items()):
+        raise ValueError("the values beside the result are of other documents than it counts")
+    return {group: {name: column[groups == group] for name, column in columns.items()} for group in COUNTS}
 
 
 def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure | None:
@@ -159,19 +170,14 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
             min_k: lambda group: audit.score(group, MIN_K),
             f"FSD by {min_k}": lambda group: audit.fsd(group, MIN_K),
         }
-        return [
-            HistogramPanel(
-                audit.name,
-                quantity,
-                quantity,
-                audit.run.anchor,
-                tuple(
-                    Series(CLASSES[group], of(group), index)
-                    for group, index in zip(CLASSES, (MEMBERS, OTHERS), strict=True)
-                ),
+
+        def panel(quantity: str) -> HistogramPanel:
+            series = (
+                Series(name, quantities[quantity](group), index) for index, (group, name) in enumerate(CLASSES.items())
             )
-            for quantity, of in quantities.items()
-        ]
+            return HistogramPanel(audit.name, quantity, quantity, audit.run.anchor, tuple(series))
+
+        return list(map(panel, quantities))
 
     what = (
         f"Members and non-members of {name}: {ppl}, {min_k}, and how far the score of either falls by tuning on unseen "
@@ -206,7 +212,8 @@ def drawn_from(
     slug = f"{key}-{formats.slug(name)}"
     size = (8.3 if wide > 2 else 5.6, 1.8 * len(rows) + 0.75)
     block = numbers(scope, name, audited, rows)
-    read = {item.values.path: item.values.sha256 for item in audited}
+    files = [(item.run.path.removesuffix(RESULT) + SCORES, item.run.folder) for item in audited]
+    read = {name: file_hash(folder / SCORES) for name, folder in files if folder is not None}
     return figure_of(slug, scope.world, f"{title}, {name}", alt, block, size, paint, read)
 
 
