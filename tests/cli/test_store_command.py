@@ -66,9 +66,6 @@ def test_all_that_takes_space_is_listed_and_what_cannot_be_read_is_named(nonmemb
     assert lines["completions"] == "a-model-1234  (answers; never removed)"
     assert lines["unfinished"] == "models/.partial-77"
     assert re.fullmatch(r"Entries: 3, .+; needed by no result: 2, .+\. Results: 1\.", said.last_line)
-    alone = nonmember("store", "list", "--kind", "completions")
-    assert len(alone.out.splitlines()) == 2
-    assert "a-model-1234" in alone.out
     kept["result"].with_name("result-2.json").write_text("{}")
     assert nonmember("store", "list").last_line.endswith("result-2.json is not a result (KeyError).")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,15 +65,11 @@ class FinishedAudit:
 
     result: AuditResult
     folder: Path
-    _facts: dict[str, Any] = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_facts", facts_of(self.result))
 
     @property
     def verdict(self) -> str:
         """evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid."""
-        return str(self._facts["verdict"])
+        return self.result.verdict.decision
 
     @property
     def answer(self) -> Answer:
@@ -83,25 +79,25 @@ class FinishedAudit:
     @property
     def claim(self) -> str:
         """What may be said."""
-        return str(self._facts["allowed_claim"])
+        return self.result.verdict.allowed_claim
 
     @property
     def statistic(self) -> float | None:
         """Of the method's test: Delta for PRISM."""
-        return self._number("statistic")
+        return self.result.statistics.value
 
     @property
     def p_value(self) -> float | None:
-        return self._number("p_value")
+        return self.result.statistics.p_value
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """Of the statistic, of level 1 - alpha."""
-        return self._number("ci_low"), self._number("ci_high")
+        return self.result.statistics.ci_low, self.result.statistics.ci_high
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(self._facts["warnings"])
+        return tuple(self.result.verdict.warnings)
 
     def scores(self, group: str | None = "suspect") -> pd.DataFrame:
         """A row per document that could be scored, a column per measurement.
@@ -128,10 +124,6 @@ class FinishedAudit:
         path = self.folder / DISTRIBUTION
         return pq.read_table(path)["statistic"].to_numpy() if path.is_file() else None
 
-    def _number(self, name: str) -> float | None:
-        value = self._facts[name]
-        return None if value is None else float(value)
-
     def __repr__(self) -> str:
         low, high = self.interval
         sign = "+" if self.result.statistics.is_signed else ""
@@ -139,10 +131,10 @@ class FinishedAudit:
         numbers = [
             "" if self.statistic is None else f"{self.result.statistics.name} {self.statistic:{sign}.4f}{interval}",
             "" if self.p_value is None else f"p = {self.p_value:.4g}",
-            f"{self._facts['num_documents']} documents",
+            f"{self.result.statistics.num_documents} documents",
         ]
         lines = [
-            f"{self._facts['method']}: {self.verdict}",
+            f"{self.result.question.method}: {self.verdict}",
             ", ".join(filter(None, numbers)),
             self.claim,
             *(f"warning: {text}" for text in self.warnings),

@@ -55,7 +55,8 @@ def main() -> None:
         )
     secret = secret_in(given.secret) if given.secret else secret_for(given.out)
     choice = Included(given.observations == "tokens", given.with_tokens, given.with_embeddings)
-    audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
+    rows = [[dict(item.row) for item in rows_of(path, "JSON Lines", split=None)] for path in given.data]
+    audits = _gathered(folders, given.store, secret, choice, rows, given.trust_remote_code)
     key.save()
     if given.secret is None:
         keep_secret(given.out, secret)
@@ -115,14 +116,6 @@ def _folders(given: Sequence[Path]) -> list[Path]:
     for folder in sorted(joined):
         sys.stderr.write(f"{folder} joins several audits: its parts are bundled, and what joins them is not.\n")
     return sorted(folders - joined, key=lambda folder: (folder.name, str(folder)))
-
-
-def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
-    """Documents as a program handed them over, from a file for each set."""
-    sets = []
-    for path in paths:
-        sets.append([dict(item.row) for item in rows_of(path, "JSON Lines", split=None)])
-    return sets
 
 
 def _gathered(

@@ -50,8 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         item.set_defaults(run=run)
         return item
 
-    item = action("list", list_entries, "every entry: kind, size, age, label, and which results need it", results=True)
-    item.add_argument("--kind", help="models, observations, corpora or tokenizers alone")
+    action("list", list_entries, "every entry: kind, size, age, label, and which results need it", results=True)
     action("verify", verify, "check every file against its hash; nothing is changed")
     item = action("remove", remove, "remove entries that no result needs; without --yes only list them", results=True)
     item.add_argument("--yes", action="store_true", help="remove the listed entries")
@@ -66,13 +65,12 @@ def list_entries(given: argparse.Namespace) -> None:
     kept = keeping.entries(given.store)
     results, problems = keys_of_results(given.results)
     users = keeping.users_of(kept, results)
-    shown = [item for item in kept if given.kind in (None, item.kind)]
-    for item in shown:
+    for item in kept:
         size, name = _size(item.size), f"{item.label}-{item.hash}"
         _say(f"{item.kind:12} {size:>9} {_age(item):>7}  {name}  {_users(users[item.path])}")
-    for path in keeping.answers(given.store) if given.kind in (None, keeping.ANSWERS) else ():
+    for path in keeping.answers(given.store):
         _say(f"{keeping.ANSWERS:12} {_size(keeping.size_of(path)):>9}          {path.name}  (answers; never removed)")
-    for path in keeping.unfinished(given.store) if given.kind is None else ():
+    for path in keeping.unfinished(given.store):
         _say(f"{'unfinished':12} {_size(keeping.size_of(path)):>9}          {path.parent.name}/{path.name}")
     unused = [item for item in kept if not users[item.path]]
     _say(

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LOUD = ("lightning.pytorch", "lightning.fabric", "transformers")
+# Levels of their loggers once they are imported.
+LOUD = {"lightning.pytorch": logging.INFO, "lightning.fabric": logging.INFO, "transformers": logging.WARNING}
 IGNORED = (
     ".*does not have many workers.*",
     ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
@@ -33,45 +34,36 @@ def quieten() -> None:
 
 def imported() -> None:
     """Lightning or transformers was imported, where the loggers of both get a level."""
-    if not _wanted:
-        return
-    for name in LOUD:
-        if name in sys.modules:
+    if _wanted:
+        for name in LOUD.keys() & sys.modules.keys():
             logging.getLogger(name).setLevel(logging.ERROR)
-    if "transformers" in sys.modules:
-        import transformers
+        _show_bars(False)
 
-        transformers.utils.logging.set_verbosity_error()
-        transformers.utils.logging.disable_progress_bar()
+
+def _show_bars(wanted: bool) -> bool:
+    """Whether transformers shows progress bars from now on; returns whether it did."""
+    if "transformers" not in sys.modules:
+        return True
+    from transformers.utils import logging as of_transformers
+
+    before: bool = of_transformers.is_progress_bar_enabled()
+    (of_transformers.enable_progress_bar if wanted else of_transformers.disable_progress_bar)()
+    return before
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """In this block the libraries are quiet; afterwards they say again what they said before."""
     global _wanted
-    before, (bars, verbosity) = _wanted, (True, logging.WARNING)  # of transformers, as it is when imported
-    if "transformers" in sys.modules:
-        import transformers
-
-        bars, verbosity = (
-            transformers.utils.logging.is_progress_bar_enabled(),
-            transformers.utils.logging.get_verbosity(),
-        )
-    levels = {name: logging.getLogger(name).level for name in ("httpx2", *LOUD) if name in ("httpx2", *sys.modules)}
+    there = sys.modules.keys() | {"httpx2"}
+    levels = LOUD | {name: logging.getLogger(name).level for name in ("httpx2", *LOUD) if name in there}
+    before, bars = _wanted, _show_bars(False)
     with warnings.catch_warnings():
         quieten()
         try:
             yield
         finally:
             _wanted = before
-            for name in ("httpx2", *LOUD):
-                if name in levels:
-                    logging.getLogger(name).setLevel(levels[name])
-                elif name in sys.modules:
-                    logging.getLogger(name).setLevel(logging.INFO)
-            if "transformers" in sys.modules:
-                import transformers
-
-                transformers.utils.logging.set_verbosity(verbosity)
-                if bars:
-                    transformers.utils.logging.enable_progress_bar()
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
+            _show_bars(bars)
