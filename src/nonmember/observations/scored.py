@@ -129,15 +129,11 @@ class Scored(Measurement):
             )
         if self.score.needs_counts and self.counted_in is None:
             raise ValueError(f"The score {self.score.name} counts tokens in general text; name a corpus for it.")
-        if self.score.shots and self.prefix is None:
+        if (self.score.shots or self.score.needs_population) and self.prefix is None:
+            ranks, reads = "ranks documents among unread texts of their kind", "reads unread texts before each document"
             raise ValueError(
-                f"The score {self.score.name} reads unread texts before each document; name them: data.unseen in an "
+                f"The score {self.score.name} {reads if self.score.shots else ranks}; name them: data.unseen in an "
                 "audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
-            )
-        if self.score.needs_population and self.prefix is None:
-            raise ValueError(
-                f"The score {self.score.name} ranks documents among unread texts of their kind; name them: data.unseen "
-                "in an audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
             )
         if self.score.needs_out_models and not self._others():
             given = "the only one given is the target itself" if self.out_models else "none is given"

@@ -49,28 +49,19 @@ class Stream(ABC):
     def chunk(self, number: int) -> list[Document]:
         """The documents of a chunk, counted from 0."""
 
+    def __iter__(self) -> Iterator[Document]:
+        """The documents one by one; each iteration starts at the first."""
+        for number in range(self.num_chunks):
+            yield from self.chunk(number)
+
     @property
-    def documents(self) -> DocumentIterator:
-        return DocumentIterator(self)
+    def documents(self) -> Stream:
+        return self
 
     @property
     def parts(self) -> tuple[tuple[Stream, int], ...]:
         """What it is mixed of, and how often each is read; chunks are numbered in this order."""
         return ((self, 1),)
-
-
-@dataclass(frozen=True)
-class DocumentIterator:
-    """The documents one by one; each iteration starts at the first."""
-
-    stream: Stream
-
-    def __len__(self) -> int:
-        return len(self.stream)
-
-    def __iter__(self) -> Iterator[Document]:
-        for number in range(self.stream.num_chunks):
-            yield from self.stream.chunk(number)
 
 
 @dataclass(frozen=True)
@@ -124,15 +115,20 @@ class Shards(Stream):
         return np.cumsum(sizes)
 
     def _row_group(self, number: int, columns: list[str] | None = None) -> pa.Table:
-        index = int(np.searchsorted(self._ends, number, side="right"))
-        first = int(self._ends[index - 1]) if index else 0
+        index, group = _place_of(number, self._ends)
         file = _opened(self.folder / self.shards[index].name, os.getpid())
-        return file.read_row_group(number - first, columns=columns, use_threads=False)
+        return file.read_row_group(group, columns=columns, use_threads=False)
 
     @cached_property
     def _ends(self) -> Any:
         """[shards] number of the chunk behind the last of each."""
         return np.cumsum([shard.num_chunks for shard in self.shards])
+
+
+def _place_of(number: int, ends: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Which of several the chunk is in, and its number there."""
+    index = int(np.searchsorted(ends, number, side="right"))
+    return index, number - (int(ends[index - 1]) if index else 0)
 
 
 @lru_cache(FILES_OPEN)
@@ -189,9 +185,9 @@ class Mixed(Stream):
         return int(self._ends[-1])
 
     def chunk(self, number: int) -> list[Document]:
-        index = int(np.searchsorted(self._ends, number, side="right"))
+        index, number = _place_of(number, self._ends)
         part = self.parts[index][0]
-        return part.chunk((number - (int(self._ends[index - 1]) if index else 0)) % part.num_chunks)
+        return part.chunk(number % part.num_chunks)
 
     @cached_property
     def _ends(self) -> Any:

@@ -56,14 +56,8 @@ class ScoreTable:
                 _say_expected_memory(wanted, scoring, read)
 
         def scored_by(score: family.Score) -> family.DocumentScores:
-            beside = (scoring.reference, scoring.general)
             measurement = Scored(
-                "model",
-                scoring.model,
-                scoring.corpus,
-                score,
-                limit,
-                *beside,
+                *("model", scoring.model, scoring.corpus, score, limit, scoring.reference, scoring.general),
                 scored_text=True,
                 prefix=scoring.prefix,
                 out_models=scoring.out_models,

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import torch
 from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from nonmember.models.forward import Held, SplitForward, split_forward
 from nonmember.models.reading import position_limit
@@ -201,12 +202,10 @@ class PaddedBatches:
 
     def __iter__(self) -> Iterator[dict[str, Tensor]]:
         for batch in self.batches:
-            rows = [self.sequences[index] for index in batch] or [[0]]
-            lengths_B = torch.tensor([len(row) for row in rows])
-            input_ids_BT = torch.zeros(len(rows), int(lengths_B.max()), dtype=torch.long)
-            for row, ids in zip(input_ids_BT, rows, strict=True):
-                row[: len(ids)] = torch.as_tensor(ids)
             # One token gives no row, so the document an empty batch points to does not matter.
+            rows = [torch.as_tensor(self.sequences[index], dtype=torch.long) for index in batch] or [torch.tensor([0])]
+            lengths_B = torch.tensor([len(row) for row in rows])
+            input_ids_BT = pad_sequence(rows, batch_first=True)
             yield {"input_ids": input_ids_BT, "lengths": lengths_B, "doc_index": torch.tensor(batch or [0])}
 
 

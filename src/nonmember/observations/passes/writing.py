@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nonmember.models.forward import Held, evaluation_mode, number_of_embeddings
@@ -324,18 +325,13 @@ class PromptBatches:
 
     def __iter__(self) -> Iterator[dict[str, Tensor]]:
         for batch in self.batches:
-            rows = [self.prompts[index] for index in batch]
-            longest = max(map(len, rows), default=1)
-            input_ids_BT = torch.zeros(len(rows), longest, dtype=torch.long)
-            mask_BT = torch.zeros_like(input_ids_BT)
-            for row, ids in enumerate(rows):
-                input_ids_BT[row, longest - len(ids) :] = torch.as_tensor(ids)
-                mask_BT[row, longest - len(ids) :] = 1
-            yield {
-                "input_ids": input_ids_BT,
-                "attention_mask": mask_BT,
-                "doc_index": torch.tensor(batch, dtype=torch.long),
-            }
+            rows = [torch.as_tensor(self.prompts[index], dtype=torch.long) for index in batch] or [torch.tensor([0])]
+            input_ids_BT, mask_BT = (
+                pad_sequence(items, batch_first=True, padding_side="left")
+                for items in (rows, list(map(torch.ones_like, rows)))
+            )
+            doc_index_B = torch.tensor(batch, dtype=torch.long)
+            yield {"input_ids": input_ids_BT, "attention_mask": mask_BT, "doc_index": doc_index_B}
 
 
 @contextmanager
