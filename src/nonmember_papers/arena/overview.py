@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from nonmember.advice.contestants import CONTESTANTS, Contestant
 from nonmember.advice.measured import MeasuredPower, Says, measured
-from nonmember.reports.core.grid import FALSE, Block, TableCell, dash
+from nonmember.reports.core.grid import FALSE, Block, TableCell, TableRow, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import QUANTITIES, named, no_rate, number_cell, rate_of
 from nonmember.reports.planted.contestants import (
@@ -21,7 +21,7 @@ from nonmember.reports.planted.contestants import (
     situation_of,
 )
 from nonmember.reports.planted.tables import DECIDES, USUAL, fewer_unread
-from nonmember.reports.render.blocks import cross_table
+from nonmember.reports.render.blocks import cross_table, filled
 
 NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")
 FOLLOWS = "no model at hand follows instructions"
@@ -67,17 +67,9 @@ def overview(scope: Scope) -> Block | None:
         "Top log-probabilities: contestants by top-k loss see of each place what its k largest log-probabilities fix, "
         "cut from whole distributions; an endpoint would be asked once for each token, which no client here does.",
     )
-    return cross_table(
-        "methods",
-        world,
-        "Method and what it takes",
-        "contestant",
-        rows,
-        {name: index for index, name in enumerate(columns)},
-        ("value",),
-        notes,
-        lambda cells, index: cells[index],
-    )
+    made = tuple(TableRow(name, cells) for name, cells in rows.items())
+    title = "Method and what it takes"
+    return filled(Block("methods", world, title, "contestant", columns, made, ("value",)), notes)
 
 
 def _needs(needs: Needs, world: str) -> tuple[TableCell, ...]:

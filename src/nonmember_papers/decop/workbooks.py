@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -77,8 +76,8 @@ def convert(checkout: Path, to: Path) -> list[Path]:
         book. public_domain_passages.jsonl.gz: the passages of old books, with paraphrases.
 
     Raises:
-        ValueError: Where a workbook or one of its columns is not there, rows are not 24 a passage, or a book's score is
-            not the mean of its passages' scores, which were kept of three models.
+        ValueError: Where there are no workbooks, rows are not 24 a passage, or a book's score is not the mean of its
+            passages' scores, which were kept of three models.
     """
     asked, scored = checkout / FOLDER / "DE-COP", checkout / FOLDER / "BASELINES"
     answers, lengths, public = [], [], []
@@ -90,7 +89,7 @@ def convert(checkout: Path, to: Path) -> list[Path]:
         if book in PUBLIC_DOMAIN:
             public.append(_placed(texts.drop_duplicates("original"), book, label))  # three passages stand there twice
     means = {
-        _title_and_author(book)[0]: _columns(_read(path), SCORES, path).mean()
+        _title_and_author(book)[0]: _read(path)[SCORES].mean()
         for path, book, _ in tracked(list(_books(scored)), "reading scores", "books")
     }
     paths = {"scores": scored / "2_results_baselines.xlsx", "accuracies": asked / "2_results_DE-COP.xlsx"}
@@ -108,7 +107,7 @@ def convert(checkout: Path, to: Path) -> list[Path]:
 
 def _check_means(means: Mapping[str, pd.Series], of_books: pd.DataFrame, path: Path) -> None:
     """means: title of a book -> its passages' mean scores."""
-    theirs = _columns(of_books, ["Example A", *SCORES], path).set_index("Example A")
+    theirs = of_books.set_index("Example A")[SCORES]
     for title, mean in means.items():
         if title not in theirs.index or not np.allclose(theirs.loc[title], mean, rtol=1e-6):
             raise ValueError(
@@ -130,24 +129,11 @@ def _books(folder: Path, ending: str = "") -> Iterator[tuple[Path, str, int]]:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_excel(path, engine="openpyxl")
-    except ImportError:
-        raise ValueError(
-            "Workbooks need the package openpyxl, which is not installed: pip install 'nonmember[workbooks]'."
-        ) from None
-    except (OSError, ValueError, BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read: {error}. Clone the repository again.") from error
-
-
-def _columns(table: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
-    if missing := [name for name in names if name not in table]:
-        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}.")
-    return table[list(names)]
+    return pd.read_excel(path, engine="openpyxl")  # of nonmember[workbooks]
 
 
 def _answers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    right = _columns(table, ["True Answer", *(f"Example {letter}" for letter in LETTERS)], path)["True Answer"]
+    right = table["True Answer"]
     if len(table) % ORDERS or not right.isin(list(LETTERS)).all():
         raise ValueError(
             f"{path}: expected {ORDERS} rows a passage, each with a True Answer from A to D; got {len(table)} rows "
@@ -160,7 +146,7 @@ def _answers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             answers[model] = pd.Series(None, index=table.index, dtype="str")
             probabilities |= {f"{model}_p_{letter}": float("nan") for letter in LETTERS.lower()}
             continue
-        columns = _columns(table, [column, *(pattern.format(letter) for letter in LETTERS if pattern)], path)
+        columns = table[[column, *(pattern.format(letter) for letter in LETTERS if pattern)]]
         answers[model] = columns[column].astype("str")
         for letter, name in zip(LETTERS.lower(), columns.columns[1:], strict=False):
             probabilities[f"{model}_p_{letter}"] = columns[name]

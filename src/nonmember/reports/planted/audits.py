@@ -143,36 +143,37 @@ class AuditGroup:
 
     def rate(self, decides: Callable[[Run], bool], is_false: bool = False) -> TableCell:
         """How many were decided so, with the interval of the share by sets and models."""
-        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, is_false)
+        if not self.runs:
+            return no_rate(self.world)
+        share = clustered_share(
+            list(map(decides, self.runs)),
+            [run.question.corpus for run in self.runs],
+            [model_of(run) for run in self.runs],
+            alpha=1 - CONFIDENCE,
+            num_resamples=NUM_RESAMPLES,
+            rng=np.random.default_rng(SEED),
+        )
+        return share_cell(share, self.runs, self.world, is_false)
 
     def verdict(self, decides: Callable[[Run], bool], dose: int) -> TableCell:
         """`cleared` or `found`, marked where it is false of targets that read so often."""
         return self.rate(decides, (dose > 0) is (decides is cleared))
 
     def median(self, value: Callable[[Run], float | None]) -> TableCell:
-        """In readings."""
+        """In readings; `none` where it is not finite."""
         values = [found for run in self.runs if (found := value(run)) is not None]
-        return median_cell(values, self.runs, self.world)
-
-
-def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, is_false: bool = False) -> TableCell:
-    if not runs:
-        return no_rate(world)
-    share = clustered_share(
-        hits,
-        [run.question.corpus for run in runs],
-        [model_of(run) for run in runs],
-        alpha=1 - CONFIDENCE,
-        num_resamples=NUM_RESAMPLES,
-        rng=np.random.default_rng(SEED),
-    )
-    return share_cell(share, runs, world, is_false)
+        if not values:
+            return TableCell((dash(self.world),))
+        middle = statistics.median(values)
+        if not math.isfinite(middle):
+            return number_cell("none", None, self.world, self.runs)
+        return number_cell(formats.decimals(middle, 2), middle, self.world, self.runs)
 
 
 def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, is_false: bool = False) -> TableCell:
     """A share of these audits with its interval; the exact one is said beside it."""
-    low, high = map(percent, share.exact)
-    note = f"{percent(share.share)}; were audits independent: {low} to {high}; {share.num_clusters} sets"
+    low, high = share.exact
+    note = f"{share.share:.1%}; were audits independent: {low:.1%} to {high:.1%}; {share.num_clusters} sets"
     return rate_of(round(share.share * len(runs)), len(runs), share.interval, world, runs, is_false, note)
 
 
@@ -184,31 +185,16 @@ def rate_of(
     runs: Sequence[Run] = (),
     is_false: bool = False,
     note: str = "",
-    digits: int = 1,
 ) -> TableCell:
     """`count of of [low, high]`, marked where anything was counted that is false."""
     anchors = tuple(run.anchor for run in runs)
-    ends = (dash(world) if end is None else Numeral(percent(end, digits), end, world, anchors) for end in interval)
+    ends = (dash(world) if end is None else Numeral(f"{end:.1%}", end, world, anchors) for end in interval)
     first = Numeral(str(count), float(count), world, anchors, mark=FALSE if is_false and count else "", note=note)
     return TableCell((first, Numeral(str(of), float(of), world, anchors), *ends), (), RATE)
 
 
 def no_rate(world: str) -> TableCell:
     return TableCell(tuple(dash(world) for _ in QUANTITIES), (), RATE)
-
-
-def percent(share: float, digits: int = 1) -> str:
-    return f"{share:.{digits}%}"
-
-
-def median_cell(values: Sequence[float], runs: Sequence[Run], world: str) -> TableCell:
-    """In readings; `none` where it is not finite."""
-    if not values:
-        return TableCell((dash(world),))
-    middle = statistics.median(values)
-    if not math.isfinite(middle):
-        return number_cell("none", None, world, runs)
-    return number_cell(formats.decimals(middle, 2), middle, world, runs)
 
 
 def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] = (), mark: str = "") -> TableCell:
