@@ -431,23 +431,6 @@ def check_targets(config: DictConfig, *, whole_world: bool = True) -> None:
             pytest.fail(f"{key}: {node['_target_']} does not take these keys: {error}")
 
 
-def test_every_target_takes_the_keys_beside_it():
-    """Before anything is composed: of each file."""
-    contents = {path.relative_to(CONF): plain_yaml(path) for path in CONF.rglob("*.yaml")}
-    checked = 0
-    for source, content in contents.items():
-        for key, node in nodes(content):
-            target = node["_target_"]
-            if not target.startswith("nonmember"):
-                continue
-            parameters = signature_of(object_of(target)).parameters.values()
-            keys = {str(name).partition("@")[0] for name in node} - {"_target_", "_partial_", "_convert_", "defaults"}
-            if not any(item.kind is item.VAR_KEYWORD for item in parameters):
-                assert keys <= {item.name for item in parameters}, (source, key, target)
-                checked += 1
-    assert checked > 500
-
-
 def build(node: Any) -> Any:
     return instantiate(node)
 
@@ -506,16 +489,6 @@ def test_every_option_composes_binds_and_builds(covered, command, overrides):
 def test_every_cell_composes_and_builds_in_other_worlds(covered, command, overrides):
     config = composed(command, overrides)
     require_complete(config)
-    build_all(command, config)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_composes(command):
-    config = composed(command, [])
-    if command == "score":
-        config.reference = None
-    require_complete(config)
-    check_targets(config)
     build_all(command, config)
 
 
@@ -959,10 +932,6 @@ def test_the_papers_member_target():
 # ----------------------------------------------------------------------------------------- composing
 
 
-def test_without_an_experiment():
-    assert composed("audit", []).experiment is None
-
-
 def test_an_experiment_is_a_preset():
     config = composed("audit", ["experiment=pythia_410m", "seed=3"])
     assert config.target.path == "EleutherAI/pythia-410m"
@@ -1041,32 +1010,10 @@ def test_cells_of_sweeps_keep_their_names():
 
 
 SCIENTIFIC = {
-    "k",
-    "lambda_",
-    "tau",
-    "alpha",
-    "num_resamples",
-    "margin",
-    "rank_metric",
-    "max_tokens",
-    "a",
-    "vocab_size",
-    "sequence_length",
-    "learning_rate",
-    "batch_size",
-    "epochs",
-    "warmup",
-    "schedule",
-    "final_fraction",
-    "betas",
-    "epsilon",
-    "weight_decay",
-    "gradient_clip",
-    "min_words",
-    "max_words",
-    "long_documents",
-    "near_duplicate_threshold",
-    "num_perm",
+    *("k", "lambda_", "tau", "alpha", "num_resamples", "margin", "rank_metric", "max_tokens", "a", "vocab_size"),
+    *("sequence_length", "learning_rate", "batch_size", "epochs", "warmup", "schedule", "final_fraction", "betas"),
+    *("epsilon", "weight_decay", "gradient_clip", "min_words", "max_words", "long_documents"),
+    *("near_duplicate_threshold", "num_perm"),
 }
 
 

@@ -96,21 +96,6 @@ def damaged_model(make_model, tmp_path) -> Callable[..., Path]:
 
 
 @pytest.mark.slow
-def test_empty_corpus(nonmember, ask, documents, nothing_is_lost):
-    refused(nonmember(*ask(documents=documents([]))), "bad.jsonl has no documents", "one JSON object a line")
-
-
-@pytest.mark.slow
-def test_all_filtered_out(nonmember, ask, nothing_is_lost):
-    refused(
-        nonmember(*ask("cleaning=paper", "cleaning.min_words=50")),
-        "left none of 40 documents",
-        "too_short 40",
-        "Change the word limits",
-    )
-
-
-@pytest.mark.slow
 def test_fewer_than_30_left(nonmember, ask, documents, texts, nothing_is_lost):
     rows = [*rows_of(texts[:29]), {"id": "short", "text": "moss fern"}]
     said = nonmember(*ask("cleaning.min_words=5", documents=documents(rows)))
@@ -147,13 +132,6 @@ def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, doc
     assert "nothing may be concluded" in result["verdict"]["allowed_claim"]
 
 
-@pytest.mark.slow
-def test_only_documents_of_one_token(nonmember, ask, documents):
-    letters = [chr(number) for number in (*range(ord("a"), ord("z") + 1), *range(ord("A"), ord("Z") + 1))]
-    said = nonmember(*ask(documents=documents(rows_of(letters))))
-    refused(said, "52 of 52 documents could not be scored", "fewer than two tokens", "Give longer texts")
-
-
 def test_truncated_gzip(nonmember, ask, documents, texts, nothing_is_lost):
     path = documents(rows_of(texts), "bad.jsonl.gz")
     path.write_bytes(path.read_bytes()[:-200])
@@ -167,49 +145,13 @@ def test_unreadable_file(nonmember, ask, documents, texts):
     refused(nonmember(*ask(documents=path)), "Permission denied", "bad.jsonl")
 
 
-def test_a_line_without_the_text_column(nonmember, ask, documents, texts, nothing_is_lost):
-    rows = [*rows_of(texts), {"id": "odd", "txt": "moss"}]
-    refused(
-        nonmember(*ask(documents=documents(rows))), "bad.jsonl, line 41 has no column 'text'", "'id', 'txt'", "Name one"
-    )
-
-
-def test_a_line_that_is_not_json(nonmember, ask, documents, texts):
-    path = documents(rows_of(texts))
-    path.write_text(path.read_text()[:-20])
-    refused(nonmember(*ask(documents=path)), "bad.jsonl, line 40 must be one JSON object", "Is the line cut")
-
-
 # -------------------------------------------------------------------------------------------- models
-
-
-def test_no_such_model(nonmember, ask, tmp_path):
-    refused(
-        nonmember(*ask(target=tmp_path / "nowhere")),
-        "nowhere' is not a folder on this machine",
-        "Name a folder that exists",
-    )
-
-
-def test_folder_without_tokenizer(nonmember, ask, make_model, tmp_path, nothing_is_lost):
-    """transformers makes an empty one from config.json, under which every text is empty."""
-    folder = tmp_path / "bare"
-    shutil.copytree(make_model(0), folder, ignore=shutil.ignore_patterns("tokenizer*"))
-    refused(nonmember(*ask(target=folder)), "No tokenizer could be loaded", "bare", "tokenizer.save_pretrained")
 
 
 def test_folder_without_weights(nonmember, ask, make_model, tmp_path):
     folder = tmp_path / "bare"
     shutil.copytree(make_model(0), folder, ignore=shutil.ignore_patterns("*.safetensors"))
     refused(nonmember(*ask(target=folder)), "model could be loaded", "safetensors weights")
-
-
-def test_truncated_weights(nonmember, ask, make_model, tmp_path):
-    folder = tmp_path / "cut"
-    shutil.copytree(make_model(0), folder)
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-100])
-    refused(nonmember(*ask(target=folder)), "model could be loaded from", "cut")
 
 
 INNER = "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"
@@ -240,12 +182,6 @@ def test_logits_that_are_not_finite(nonmember, ask, damaged_model, nothing_is_lo
     refused(said, "damaged cannot be used", "NaN", "its weights are damaged")
 
 
-@pytest.mark.slow
-def test_a_training_that_diverges(nonmember, ask, nothing_is_lost):
-    said = nonmember(*ask("method.distillation.optimization.learning_rate=1e30"))
-    refused(said, "no longer finite", "Lower the learning rate")
-
-
 def test_tokenizers_that_disagree(nonmember, ask, make_model, nothing_is_lost):
     said = nonmember(*ask(reference=make_model(1, words="MOSS FERN REED PINE " * 9)))
     refused(said, "of the documents' tokens", "needs 99%", "Choose a reference with the target's tokenizer")
@@ -263,12 +199,6 @@ def test_padding_rows_are_fine(nonmember, ask, make_model, tmp_path):
 def test_tokenizer_larger_than_the_model(nonmember, ask, make_model, nothing_is_lost):
     said = nonmember(*ask(target=make_model(0, extra_rows=-10)))
     refused(said, "has 280 entries, but the model only 270", "do not belong together")
-
-
-def test_documents_longer_than_the_model_reads(nonmember, ask, documents, texts):
-    rows = [*rows_of(texts), {"id": "long", "text": "moss " * 150}]
-    said = nonmember(*ask("method.max_tokens=4096", documents=documents(rows)))
-    refused(said, "Document 'long' has", "the model reads at most 128")
 
 
 @pytest.mark.slow

@@ -195,19 +195,3 @@ def test_a_model_behind_a_server_is_asked_and_found_to_have_read(nonmember, book
     again = nonmember(*books("outputs=elsewhere", "store=outputs/store"))
     assert again.status == 0, again.err
     assert lab.ledger() == before, "nothing is asked twice"
-
-
-@pytest.mark.slow  # each is tested without a server
-def test_letters_probabilities_and_calibration_over_a_server(nonmember, books):
-    said = nonmember(
-        *books(
-            "method.reading=probabilities",
-            "method.top_logprobs=8",
-            "method.calibrate=true",
-            "data.set_aside=calibration",
-        )
-    )
-    assert said.status == 0, said.err
-    result = the_result()
-    assert result["verdict"]["decision"] == "evidence_of_membership", result["verdict"]["warnings"]
-    assert result["statistics"]["details"]["calibration"]["offsets"]["B"] < -0.15

@@ -45,33 +45,3 @@ def test_an_audit_of_ones_own_files(nonmember, ask_fsd):
     assert list(result["statistics"]["details"]["scores"]) == ["perplexity", "lowercase", "zlib", "mink(0.2)"]
     assert result["question"]["settings"]["training"]["kind"] == "AdapterTuning"
     assert "None about a single document" in said.out + said.err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("unseen", "more", "told"),
-    [
-        (None, [], "fsd needs further unread text to tune the target on; add"),
-        (UNSEEN[:7], [], "The unseen set unseen has 7 documents and fsd needs at least 8"),
-        (
-            tiny.random_texts(40, seed=3)[:16],
-            [],
-            "documents of the heldout set overlap with the documents to be tuned on",
-        ),
-        (UNSEEN, ["method.view=reversed"], "view must be one of original"),
-    ],
-)
-def test_bad_documents_get_one_sentence(nonmember, ask_fsd, unseen, more, told):
-    said = nonmember(*ask_fsd(*more, unseen=unseen))
-    assert said.status == 1
-    assert told in said.err
-    assert said.err.count("\n") == 1, said.err
-    assert "Traceback" not in said.err + said.out
-    assert not list(Path("outputs").glob("store/models/*"))
-
-
-@pytest.mark.slow
-def test_the_leak_is_counted_and_printed(nonmember, ask_fsd):
-    said = nonmember(*ask_fsd("method.compat=true", unseen=tiny.random_texts(40, seed=3)[:16]))
-    assert said.status == 0, said.err
-    assert "compat: 16 of 40 nonmembers under test (40%) are tuned on" in said.out + said.err

@@ -71,20 +71,6 @@ def test_games_that_were_read_are_found(nonmember, steam, lab, tmp_path):
     assert lab.ledger()["paid"] == paid
 
 
-@pytest.mark.slow  # the claim is that of the outcome in test_mc_pdd.py
-def test_against_members(nonmember, steam, tmp_path):
-    said = nonmember(*steam, "method.reference=member", "data.candidate=unread", "data.against=read")
-    assert said.status == 0, said.err
-    assert result(tmp_path)["verdict"]["decision"] == "evidence_of_non_membership"
-
-
-@pytest.mark.slow  # the same
-def test_two_unread_halves_are_inconclusive(nonmember, steam, tmp_path):
-    halves = ("data.candidate=unread_1", "data.against=unread_2", "method.stop_words=english")
-    assert nonmember(*steam, *halves).status == 0
-    assert result(tmp_path)["verdict"]["decision"] == "inconclusive"
-
-
 @pytest.mark.slow
 def test_a_model_that_knows_every_word_fails_the_control(nonmember, steam, tmp_path):
     """The server's model knows common words of what it has read as well."""
@@ -111,9 +97,5 @@ def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_pa
 
 @pytest.mark.slow
 def test_what_is_missing_is_said(nonmember, steam, tmp_path):
-    without_path = [item for item in steam if "unread_path" not in item]
-    assert "mc_pdd needs unread text of the same kind to compare with; add" in in_one_sentence(nonmember(*without_path))
-    error = in_one_sentence(nonmember(*steam, "data.title_field=null"))
-    assert "documents of the suspect set have no title" in error
     error = in_one_sentence(nonmember(*steam, "data.candidate=unread_1"))
     assert "TF-IDF takes common words for specific ones" in error

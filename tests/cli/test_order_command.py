@@ -86,8 +86,6 @@ def test_the_reference_as_a_control(nonmember, ask_order):
     [
         (EXAMPLES[:39], [], "20 shards of at least 2 examples need 40 examples, and the file has 39"),
         (EXAMPLES, ["method.max_examples=30"], "`max_examples` of Sharded (two a shard) must be a whole number of at"),
-        (EXAMPLES, ["method.window=2048"], "The window has 2048 tokens, and the model reads at most 128."),
-        (EXAMPLES, ["method.stride=129"], "stride (129) must be at most the window (128)"),
     ],
 )
 def test_bad_files_get_one_sentence(nonmember, ask_order, examples, more, told):

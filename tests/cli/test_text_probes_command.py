@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from test_cli import in_one_sentence
 
 import tiny
 from command_line import only, write_rows
@@ -122,24 +121,3 @@ def test_refusals_are_counted_and_too_many_are_invalid(nonmember, asked, lab, tm
         NUM_BOOKS * PER_BOOK - number for number in refused
     ]
     assert result["verdict"]["decision"] == "invalid"
-
-
-@pytest.mark.slow
-def test_titles_are_named_and_needed(nonmember, asked):
-    assert nonmember(*asked, "method=name_cloze", "method.with_title=true").status == 0
-    untitled = [item for item in asked if "title_field" not in item]
-    error = in_one_sentence(nonmember(*untitled, "method=name_cloze", "method.with_title=true"))
-    assert "no document of the suspect set has a title" in error
-
-
-@pytest.mark.slow
-def test_nothing_read_is_found_as_seldom_as_it_may(nonmember, asked, lab, tmp_path):
-    """One world of many; hundreds are simulated in tests/methods. The two sets differ in nothing but their texts."""
-    lab.setup(
-        documents=[{"text": row["text"], "read": True} for seed in (1, 2) for row in passages(seed)],
-        hit={"mask": [0.4, 0.4]},
-        seed=1,
-    )
-    assert nonmember(*asked, "method=name_cloze").status == 0
-    result = the_result(tmp_path)
-    assert (result["verdict"]["decision"], result["statistics"]["p_value"] > 0.05) == ("inconclusive", True)

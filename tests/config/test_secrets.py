@@ -18,26 +18,12 @@ from nonmember.runtime.terminal import LogFormatter
 LETTERS = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA"
 SECRETS = [
     "sk-wrong-0123456789",
-    f"sk-proj-{LETTERS}",
-    f"sk-ant-api03-{LETTERS}",
+    *(f"{start}{LETTERS}" for start in ("sk-proj-", "sk-ant-api03-", "hf_", "ghp_", "github_pat_", "glpat-", "AIza")),
+    *(f"{start}{LETTERS}" for start in ("xoxb-", "gsk_", "r8_", "xai-", "nvapi-", "pypi-", "npm_", "wandb_v1_")),
+    *(f"{start}{LETTERS}" for start in ("sk_live_", "Bearer ")),
     f"sk-or-v1-{'0a1b' * 16}",
-    f"hf_{LETTERS}",
-    f"ghp_{LETTERS}",
-    f"github_pat_{LETTERS}",
-    f"glpat-{LETTERS}",
     "AKIAIOSFODNN7EXAMPLE",
-    f"AIza{LETTERS}",
-    f"xoxb-{LETTERS}",
-    f"gsk_{LETTERS}",
-    f"r8_{LETTERS}",
-    f"xai-{LETTERS}",
-    f"nvapi-{LETTERS}",
-    f"pypi-{LETTERS}",
-    f"npm_{LETTERS}",
-    f"wandb_v1_{LETTERS}",
-    f"sk_live_{LETTERS}",
     f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{LETTERS}",
-    f"Bearer {LETTERS}",
     "Basic dXNlcjpwYXNz",
     "-----BEGIN PRIVATE KEY-----",
     f"https://host/v1/{'sk-' + LETTERS}/x",
@@ -78,35 +64,11 @@ def test_what_does_not(text):
 
 
 def test_names_of_secrets():
-    for name in (
-        "api_key",
-        "target.api_key",
-        "x-api-key",
-        "Authorization",
-        "password",
-        "client_secret",
-        "apikey",
-        "Ocp-Apim-Subscription-Key",
-        "aws_secret_access_key",
-        "token",
-        "hf_token",
-        "x-functions-key",
-    ):
-        assert names_a_secret(name), name
-    for name in (
-        "key_variable",
-        "max_tokens",
-        "tokenizer",
-        "stop_token_ids",
-        "secretary",
-        "keys",
-        "api-version",
-        "mask_token",
-        "monkey",
-        "passages",
-        "cluster_key",
-    ):
-        assert not names_a_secret(name), name
+    secret = "api_key target.api_key x-api-key Authorization password client_secret apikey Ocp-Apim-Subscription-Key"
+    secret += " aws_secret_access_key token hf_token x-functions-key"
+    others = "key_variable max_tokens tokenizer stop_token_ids secretary keys api-version mask_token monkey passages"
+    assert all(map(names_a_secret, secret.split()))
+    assert not any(map(names_a_secret, [*others.split(), "cluster_key"]))
 
 
 @pytest.mark.parametrize(
