@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
-import made_up
 import matplotlib
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 import golden
-from nonmember.cli import report as entry
 from nonmember.config.choices import config_directory
 from nonmember.config.roots import register
 from nonmember.config.safety import instantiate
@@ -82,17 +78,3 @@ def of_report(name):
 paper, fsd_paper, kds_paper, order_paper = map(of_report, ("prism", "fsd", "kds", "order"))
 dose_paper, arena_paper, mc_pdd_paper, decop_paper = map(of_report, ("dose", "arena", "mc_pdd", "decop"))
 real_model_paper = of_report("smollm")
-
-
-@pytest.fixture
-def written(tmp_path, monkeypatch):
-    """written("fsd", *results): the folder of that report on these results, by the entry itself."""
-
-    def write(name, *results):
-        monkeypatch.chdir(tmp_path)
-        made_up.write(tmp_path / "audits", *results)
-        monkeypatch.setattr(sys, "argv", ["nonmember", f"report={name}", "results=[audits]", "folder=out"])
-        entry.main()
-        return tmp_path / "out"
-
-    return write

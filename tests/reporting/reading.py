@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 
+import pytest
+
+from nonmember.cli import report as entry
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 
@@ -17,6 +21,14 @@ def runs_of(*results):
 def built(paper, *results):
     """Sections by key."""
     return {section.key: section for section in paper.build(runs_of(*results)).sections}
+
+
+def call(place, *overrides):
+    """The entry itself, as the command line calls it in that folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setattr(sys, "argv", ["nonmember", *overrides])
+        entry.main()
 
 
 def block(section, key):

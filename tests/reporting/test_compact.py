@@ -24,15 +24,6 @@ def paint(canvas):
     axis.legend()
 
 
-@pytest.fixture(scope="module")
-def pictures():
-    """As matplotlib writes it, and compact."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "compact", lambda svg: svg)
-        whole = figures.draw("one", 3, 2, paint)[0]
-    return whole, figures.draw("one", 3, 2, paint)[0]
-
-
 def seen(svg):
     """What a viewer paints, in its order: names, attributes with inherited style, texts; and all places."""
     things, places, ids = [], [], {}
@@ -59,21 +50,15 @@ def seen(svg):
     return things, np.array(places)
 
 
-def test_the_same_things_are_painted_in_two_thirds_of_the_bytes(pictures):
-    (things, places), (small_things, small_places) = map(seen, pictures)
+@pytest.mark.pictures
+def test_the_same_things_are_painted_in_two_thirds_of_the_bytes(monkeypatch):
+    """As matplotlib writes it, and compact."""
+    small = figures.draw("one", 3, 2, paint)[0]
+    monkeypatch.setattr(figures, "compact", lambda svg: svg)
+    whole = figures.draw("one", 3, 2, paint)[0]
+    (things, places), (small_things, small_places) = map(seen, (whole, small))
     assert small_things == things
     np.testing.assert_allclose(small_places, places, atol=0.005 + 1e-9)
     assert any(text == LABEL for *_, text in small_things)
-    whole, small = map(len, pictures)
-    assert small < 2 / 3 * whole
-
-
-def test_what_is_compact_stays_as_it_is(pictures):
-    _, small = pictures
+    assert len(small) < 2 / 3 * len(whole)
     assert compact(small) == small
-
-
-def test_markers_of_several_styles_keep_each_its_own():
-    group = '<g>\n<use href="#a" style="fill: red"/>\n<use href="#a"{}/>\n</g>'
-    for style in ("", ' style="fill: blue"'):
-        assert compact(group.format(style)) == group.format(style)

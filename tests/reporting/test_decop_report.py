@@ -8,10 +8,10 @@ import made_up
 import numpy as np
 import pandas as pd
 import pytest
-from reading import block, built, check_written, text
+from reading import block, built, text
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import INVALID, PUBLISHED
+from nonmember.reports.core.grid import INVALID
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.render.markdown import cell_text
 from nonmember_papers.decop import FALLEN_NIGHT, POTTER, decop_beside
@@ -85,6 +85,10 @@ def decop(target="llama-2-13b", sweep="decop_replay", *, calibrated=False, shift
         settings=more.pop("settings", {}),
         **given | more,
     )
+
+
+def everything():
+    return decop(), decop("mistral-7b"), decop(sweep="decop_replay_calibrated", calibrated=True)
 
 
 @pytest.mark.slow
@@ -242,11 +246,6 @@ def test_probes_of_text_by_setting_set_and_target(decop_paper):
     assert text(found, "Completion (50), scipy", "other") == DASH
 
 
-def test_nothing_is_there_without_results(decop_paper):
-    sections = built(decop_paper, made_up.result())
-    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
-
-
 def test_published_means_are_means_of_the_published_numbers():
     """The last columns of tables 2 and 3, to their last digit."""
     known = published_tables(PAPERS / "decop" / "published.txt")
@@ -255,11 +254,3 @@ def test_published_means_are_means_of_the_published_numbers():
             *values, mean = (float(texts[0]) for texts in row.values())
             assert np.mean(values) == pytest.approx(mean, abs=0.0016), name
     assert decop_beside().get("GPT-3", "p") == ("3.07e-9",)
-
-
-@pytest.mark.slow
-@pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(written):
-    folder = written("decop", decop(), decop("mistral-7b"), decop(sweep="decop_replay_calibrated", calibrated=True))
-    pictures = (f"figures/{name}-recorded.svg" for name in ("accuracies", "roc", "letters", "places"))
-    check_written(folder, "tables/books.csv", *pictures)

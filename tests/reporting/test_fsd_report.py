@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import made_up
 import pytest
 from made_up_fsd import READ, UNREAD, everything, fsd, one_score
-from reading import block, built, check_written, text
+from reading import block, built, text
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, PUBLISHED
@@ -19,16 +18,6 @@ KNOWN = published_tables(PAPERS / "fsd" / "published.txt")
 
 
 # ------------------------------------------------------------------------------------------ right cells
-
-
-def test_every_table_and_figure_has_its_place(fsd_paper):
-    sections = built(fsd_paper, fsd())
-    tables = {*range(1, 9), 12, 13, 16, 17}
-    assert {f"table{number}" for number in tables} | {"figure2", "figure4", "shift"} <= set(sections)
-    for key, section in sections.items():
-        if key.startswith("table") and key != "table11":
-            assert any(item.world == PUBLISHED for item in section.blocks), key
-            assert section.commands, key
 
 
 def test_base_and_fsd_stand_side_by_side_with_text_alone_below(fsd_paper):
@@ -187,18 +176,6 @@ def test_figure_6_is_of_books_alone(fsd_paper):
     assert not sections["figure4"].figures
 
 
-def test_years_with_their_tpr_in_table_14(fsd_paper):
-    results = [
-        fsd("years", scores=one_score(0.6, auc, tpr=tpr), settings={"view": view})
-        for view, auc, tpr in (("original", 0.9, 0.4), ("years_deleted", 0.7, 0.2))
-    ]
-    section = built(fsd_paper, *results)["table6"]
-    assert text(block(section, "table6-micro"), "scipy, ppl", "Deletion") == "0.600 / 0.700"
-    (rates,) = [item for item in section.blocks if item.key.startswith("table6-tpr") and item.world == "micro"]
-    assert text(rates, "scipy, ppl", "as it is") == "0.390 / 0.390"
-    assert text(rates, "scipy, ppl", "Replacement") == DASH
-
-
 def test_older_and_newer_classes_stand_beside_each_other(fsd_paper):
     cells = (UNREAD, "older", 0.5), (UNREAD, "newer", 0.8), ("target+1xA", "newer", 0.9)
     results = [
@@ -274,43 +251,7 @@ def test_the_glance_counts_gains_and_false_alarms(fsd_paper):
     assert [cell_text(cell) for cell in row.cells] == ["4", "1 of 3", "1 of 3", "0 of 1", "1 of 1", "0 of 4"]
 
 
-def test_results_without_details_give_dashes(fsd_paper):
-    """From another version, or of another method that shares a sweep."""
-    sections = built(fsd_paper, made_up.result(method="fsd", sweep="fsd_main", target=READ), made_up.result())
-    assert all(item.world == PUBLISHED for item in sections["table1"].blocks)
-
-
 # ------------------------------------------------------------------------------------------- published
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "column", "printed"),
-    [
-        ("table1", "WikiMIA, ppl", "LLaMA-7B", (".64", ".92")),
-        ("table1", "ArXivTection, min-k", "NeoX-20B", (".85", ".91")),
-        ("table2", "lower", "mean", (".519", ".566")),
-        ("table3", "min-k", "30B", (".70", ".82")),
-        ("table4-accuracy", "zlib", "BookMIA", ("57.4", "98.6")),
-        ("table4-auc", "ppl", "BookTection", (".710", ".910")),
-        ("table5", "min-k", "members", (".81",)),
-        ("table6", "ppl", "Replacement", (".54", ".71")),
-        ("table7-auc", "lower", "IA3", (".72",)),
-        ("table7-tpr", "zlib", "LoRA", (".47",)),
-        ("table8-and-9", "BookTection", "non-members", ("3,657",)),
-        ("table10", "WikiMIA", "members", ("262",)),
-        ("table12", "ArXivTection, zlib", "GPT-J-6B", (".15", ".80")),
-        ("table13", "lowercase", "13B", (".10?", ".56?")),
-        ("table14", "zlib", "Replacement", (".09", ".06")),
-        ("table15", "Ubuntu", "ppl", (".282", ".767")),
-        ("table15", "Math", "min-k", ()),
-        ("table16", "ArXiv, tuned on Wiki", "min-k", (".76", ".61")),
-        ("table17-rate", "zlib", "1e-5", (".73",)),
-        ("table17-rank", "min-k", "8", (".87",)),
-        ("table17-epochs", "lower", "2", (".64",)),
-    ],
-)
-def test_published_numbers(table, row, column, printed):
-    assert KNOWN[table].get(row, column) == printed
 
 
 def test_published_tables_hang_together():
@@ -374,13 +315,3 @@ def test_slips_are_marked_and_nothing_else(fsd_paper):
 
 
 # ------------------------------------------------------------------------------------------ the command
-
-
-@pytest.mark.slow
-@pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(written):
-    folder = written("fsd", *everything())
-    check_written(folder, "tables/table2.csv", "figures/figure4-micro.svg")
-    text = (folder / "report.md").read_text()
-    assert f"{DOUBTED} probably a slip of the paper" in text
-    assert "‡" not in text

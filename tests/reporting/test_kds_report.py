@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import made_up
 import numpy as np
 import pytest
-from made_up_kds import ABLATIONS, BASELINES, SHARES, UNREAD, everything, kds, series
-from reading import block, built, cell, check_written, runs_of, text
+from made_up_kds import ABLATIONS, BASELINES, SHARES, UNREAD, kds, series
+from reading import block, built, cell, runs_of, text
 from scipy import stats
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import DOUBTED, PUBLISHED
+from nonmember.reports.core.grid import PUBLISHED
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.core.published import number as value_of
 from nonmember.reports.render.markdown import cell_text
@@ -239,13 +238,6 @@ def test_figures_show_means_ends_and_rises(kds_paper):
     assert [row.name for row in rises.numbers.rows] == ["scipy, KDS", "scipy, zlib"]
 
 
-def test_results_without_details_give_dashes(kds_paper):
-    """From another version, or of another method that shares a sweep."""
-    odd = made_up.result(method="kds", sweep="kds_main", target="target+12xA", statistic=None)
-    sections = built(kds_paper, odd, made_up.result())
-    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
-
-
 # ------------------------------------------------------------------------------------------- published
 
 
@@ -258,32 +250,4 @@ def test_printed_averages_are_those_of_the_printed_cells_but_for_one_row(table):
             assert agrees != (table is POSTER["table1"] and row == "Min-K% + FSD"), row
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "column", "printed"),
-    [
-        (POSTER["table1"], "KDS", "WikiMIA", (".999", ".993")),
-        (POSTER["table1"], "zlib", "BookMIA", ("-1.000", "-.997")),
-        (POSTER["table1"], "Min-K%++", "BookMIA", ()),
-        (POSTER["table1"], "SRCT", "WikiMIA", (".080", ".073")),
-        (POSTER["table1"], "perplexity + FSD", "ArXivTection", (".992", ".982")),
-        (POSTER["table2"], "KDS", "HN", (".897",)),
-        (POSTER["table2"], "Min-K%++ + FSD", "StackEx.", (".210",)),
-        (POSTER["table2"], "perplexity", "CC", ("-.251",)),
-    ],
-)
-def test_published_numbers(table, row, column, printed):
-    assert table.get(row, column) == printed
-
-
 # ------------------------------------------------------------------------------------------ the command
-
-
-@pytest.mark.slow  # as test_order_report.py; marks of slips: test_fsd_report.py
-@pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(written):
-    folder = written("kds", *everything())
-    pictures = (f"figures/levels-{part}-micro.svg" for part in ("s", "scores", "fsd"))
-    check_written(folder, "tables/table1.csv", "tables/control.csv", *pictures)
-    text = (folder / "report.md").read_text()
-    assert f"{DOUBTED} probably a slip of the paper" in text
-    assert "score\\_only" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import made_up
 import pytest
 from made_up_mc_pdd import contaminated, everything, mc_pdd, rivals
-from reading import block, built, check_written, runs_of
+from reading import block, built, runs_of
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
@@ -157,12 +157,6 @@ def test_the_glance(mc_pdd_paper):
     assert [cell_text(item) for item in told.cells] == ["5", "1 of 3", "0 of 1", "0 of 1", "1 of 4"]
 
 
-def test_results_of_other_methods_are_left_out(mc_pdd_paper):
-    sections = built(mc_pdd_paper, made_up.result(sweep="mc_pdd_models"))
-    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
-    assert "Micro world: no results for this table yet." in sections["masks"].notes
-
-
 def test_published_numbers_stand_in_their_sections(mc_pdd_paper):
     """docs/methods/mc_pdd.md: spot checks of every table, and the sums they must fit."""
     sections = built(mc_pdd_paper, mc_pdd())
@@ -190,10 +184,3 @@ def test_published_numbers_stand_in_their_sections(mc_pdd_paper):
     assert known["sizes-p"].get("Llama-3-70B", "250") == ("0.0009",)
     assert len(known["arxiv"].rows) == 12
     assert known["years"].get("2021-03", "p") == ("0.1497",)
-
-
-@pytest.mark.slow
-@pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(written):
-    pictures = (f"figures/{name}-micro.svg" for name in ("arms", "resamples", "resamples-p", "contamination"))
-    check_written(written("mc_pdd", *everything()), "tables/models.csv", *pictures)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import made_up
 import pytest
-from made_up_order import everything, order
-from reading import block, built, cell, check_written, text
+from made_up_order import order
+from reading import block, built, cell, text
 from scipy import stats
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
@@ -106,21 +105,8 @@ def test_the_glance_counts_files_found(order_paper):
     assert [cell_text(item) for item in row.cells] == ["6", "1 of 2", "1 of 1", "1 of 2", "1 of 1"]
 
 
-def test_nothing_is_there_without_results(order_paper):
-    sections = built(order_paper, made_up.result())
-    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
-    assert "Micro world: no results for this table yet." in sections["shards"].notes
-
-
 def test_published_numbers(order_paper):
     assert published_tables(PAPERS / "order" / "published.txt")["duplication"].get("MNLI", "p") == ("1.96e-11",)
     found = block(built(order_paper, order())["duplication"], "duplication-published")
     assert text(found, "HellaSwag", "p") == "0.478"
     assert [cell(found, row.name, "duplication").ours[0].value for row in found.rows] == [1, 1, 10, 50, 100]
-
-
-@pytest.mark.slow
-@pytest.mark.pictures
-def test_the_command_writes_page_text_tables_and_pictures(written):
-    pictures = (f"figures/{name}-micro.svg" for name in ("duplication-p", "duplication-t", "clean"))
-    check_written(written("order", *everything()), "tables/shards.csv", *pictures)

@@ -8,11 +8,15 @@ import json
 import random
 import re
 import shutil
-import sys
 
 import made_up
+import made_up_fsd
+import made_up_kds
+import made_up_mc_pdd
+import made_up_order
 import pytest
-from reading import check_written
+import test_decop_report
+from reading import call, check_written
 
 from nonmember.reports.render import write
 from nonmember.reports.render.write import safe
@@ -26,16 +30,6 @@ def report_of(results, place):
     made_up.write(place / "audits", *results)
     call(place, "results=[audits]", "folder=out")
     return place / "out"
-
-
-def call(place, *overrides):
-    """The entry itself, as the command line calls it in that folder."""
-    from nonmember.cli import report as entry
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        patch.setattr(sys, "argv", ["nonmember", *overrides])
-        entry.main()
 
 
 @pytest.fixture
@@ -58,6 +52,24 @@ def test_what_is_written(whole_report):
     assert "## Table 12. Spearman and Kendall" in text
     assert "| 410m-CPT | 1.000 | 0.354 |" in text
     assert "![" in text
+
+
+@pytest.mark.slow
+@pytest.mark.pictures
+@pytest.mark.parametrize(
+    ("name", "results", "table", "pictures"),
+    [
+        ("fsd", made_up_fsd.everything, "table2", ["figure4-micro"]),
+        ("kds", made_up_kds.everything, "control", ["levels-s-micro", "levels-scores-micro", "levels-fsd-micro"]),
+        ("mc_pdd", made_up_mc_pdd.everything, "models", ["arms-micro", "resamples-p-micro", "contamination-micro"]),
+        ("decop", test_decop_report.everything, "books", ["accuracies-recorded", "roc-recorded", "letters-recorded"]),
+        ("order", made_up_order.everything, "shards", ["duplication-p-micro", "duplication-t-micro", "clean-micro"]),
+    ],
+)
+def test_every_report_writes_page_text_tables_and_pictures(tmp_path, name, results, table, pictures):
+    made_up.write(tmp_path / "audits", *results())
+    call(tmp_path, f"report={name}", "results=[audits]", "folder=out")
+    check_written(tmp_path / "out", f"tables/{table}.csv", *(f"figures/{picture}.svg" for picture in pictures))
 
 
 @pytest.mark.slow
