@@ -21,7 +21,7 @@ def test_answers_are_those_of_the_models_own_logits(tmp_path):
     model, given = tiny.model(0), {f"d{index}": ids for index, ids in enumerate(tiny.sequences_of_ids(23))}
     counts = observe_answers(model, given, ANSWERS, Reading(tmp_path, one_process, 64, block_bytes=4096))
     table = TokenTable.load([tmp_path / "part-0.parquet"], list(given))
-    assert (counts.num_tokens, counts.num_documents) == (3 * 23, 23)
+    assert (counts["num_tokens"], counts["num_documents"]) == (3 * 23, 23)
     assert table.doc_ids == tuple(given)
     for index, ids in enumerate(given.values()):
         with torch.no_grad():

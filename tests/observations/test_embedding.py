@@ -48,7 +48,7 @@ def with_lora(base=None, seed=0):
 def test_it_is_the_hidden_state_at_the_last_real_token(tmp_path, layer):
     model, given = tiny.model(0), documents()
     counts, found = embedded(model, given, tmp_path, layer=layer)
-    assert (counts.num_documents, counts.num_zero, counts.num_tokens) == (17, 0, sum(map(len, given.values())))
+    assert (counts["num_documents"], counts["num_zero"], counts["num_tokens"]) == (17, 0, sum(map(len, given.values())))
     assert (found.doc_ids, found.reasons, found.values.dtype) == (tuple(given), {}, np.float32)
     for vector, ids in zip(found.values, given.values(), strict=True):
         with torch.no_grad():
@@ -92,7 +92,7 @@ def test_a_model_that_cannot_be_split_gives_the_same(tmp_path):
 def test_documents_without_an_embedding_have_a_reason(tmp_path):
     model, given = tiny.model(0), documents(3) | {"short": [5], "empty": []}
     counts, found = embedded(model, given, tmp_path)
-    assert counts.num_documents == 3
+    assert counts["num_documents"] == 3
     assert found.reasons == dict.fromkeys(("short", "empty"), NO_EMBEDDING)
     assert not found.values[3:].any()
     with pytest.raises(ValueError, match="None of the 1 documents has two tokens"):
@@ -105,7 +105,7 @@ def test_a_zero_vector_stays_one_and_has_a_reason(tmp_path):
         if "final_layer_norm" in name:
             weights.data.zero_()
     counts, found = embedded(model, documents(4), tmp_path)
-    assert (counts.num_documents, counts.num_zero) == (4, 4)
+    assert (counts["num_documents"], counts["num_zero"]) == (4, 4)
     assert not found.values.any()
     assert set(found.reasons.values()) == {ZERO_EMBEDDING}
     assert embedded(model, documents(4), tmp_path / "other", layer=1)[1].reasons == {}

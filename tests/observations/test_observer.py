@@ -72,9 +72,9 @@ def test_rows_are_those_of_one_document_at_a_time(model, corpus, tmp_path):
             np.testing.assert_allclose(table.log_prob[rows], alone.log_prob, rtol=0, atol=1e-5)
             np.testing.assert_allclose(table.mean[rows], alone.mean, rtol=0, atol=1e-5)
             np.testing.assert_allclose(table.std[rows], alone.std, rtol=0, atol=1e-5)
-    assert counts.num_tokens == len(table.log_prob) == sum(max(0, len(ids) - 1) for ids in corpus.values())
-    assert counts.num_documents == len(corpus) - 2
-    assert counts.num_floored == 0
+    assert counts["num_tokens"] == len(table.log_prob) == sum(max(0, len(ids) - 1) for ids in corpus.values())
+    assert counts["num_documents"] == len(corpus) - 2
+    assert counts["num_floored"] == 0
 
 
 def test_twice_the_same_and_training_flags_kept(model, corpus, tmp_path):
@@ -113,7 +113,7 @@ def test_two_processes_share_the_documents(model, corpus, tmp_path):
     parts = sorted((tmp_path / "shared").glob("*.parquet"))
     assert [part.name for part in parts] == ["part-0.parquet", "part-1.parquet"]
     assert all(pq.read_metadata(part).num_rows > 0 for part in parts)
-    assert counts.num_tokens == len(alone.log_prob)
+    assert counts["num_tokens"] == len(alone.log_prob)
     assert_same_rows(alone, shared)
 
 
@@ -121,7 +121,7 @@ def test_two_processes_share_the_documents(model, corpus, tmp_path):
 def test_nothing_to_score(model, tmp_path, lengths):
     corpus = {str(i): [5] * n for i, n in enumerate(lengths)}
     counts, table = observed(model, corpus, tmp_path)
-    assert (counts.num_tokens, counts.num_documents) == (0, 0)
+    assert (counts["num_tokens"], counts["num_documents"]) == (0, 0)
     assert table.num_tokens.tolist() == [0] * len(lengths)
 
 
@@ -139,7 +139,7 @@ def test_floored_tokens_are_counted(model, corpus, tmp_path):
     split = split_forward(model)
     certain = SplitForward(model, Certain(), split.body_name)
     counts, table = observed(certain, {"a": [1, 1, 5, 1, 7]}, tmp_path)
-    assert counts.num_floored == 2
+    assert counts["num_floored"] == 2
     assert table.log_prob.tolist() == [0, -100, 0, -100]
 
 

@@ -105,11 +105,11 @@ def parsed_answers(
         judged = probe.parse(request, completion) if answered else ParsedAnswer(valid=False, correct=False)
         of[request.doc_id].append(Answer(request, completion, judged))
     values = {doc_id: probe.value(answers) if answers else np.nan for doc_id, answers in of.items()}
-    reasons = {
-        doc_id: why_not(of[doc_id]) if of[doc_id] else questions.reasons.get(doc_id, NO_ANSWER)
-        for doc_id, value in values.items()
-        if np.isnan(value)
-    }
+    reasons: dict[str, str] = {}
+    for doc_id in (doc_id for doc_id, value in values.items() if np.isnan(value)):
+        outcomes = {answer.completion.outcome for answer in of[doc_id]}
+        why = WHY_NOT[outcomes.pop() if len(outcomes) == 1 else "answered"]
+        reasons[doc_id] = why if of[doc_id] else questions.reasons.get(doc_id, NO_ANSWER)
     return AskedDocuments(
         tuple(doc_ids),
         np.array([*values.values()], dtype=np.float64),
@@ -117,12 +117,6 @@ def parsed_answers(
         answers=tuple(map(tuple, of.values())),
         failed=dict(sorted(failed.items())),
     )
-
-
-def why_not(answers: Sequence[Answer]) -> str:
-    """Why a document's answers have no value."""
-    outcomes = {answer.completion.outcome for answer in answers}
-    return WHY_NOT[outcomes.pop()] if len(outcomes) == 1 else WHY_NOT["answered"]
 
 
 @dataclass(frozen=True)

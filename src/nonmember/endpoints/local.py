@@ -35,10 +35,12 @@ def complete_locally(
     prompts = encode_prompts(
         loaded.tokenizer, [PromptParts(item.instruction, item.question, item.as_text, item.bare) for item in requests]
     )
+    most = position_limit(loaded.model.config)
+    too_long = f"the model reads at most {most} tokens, those to come included, and the question is longer"
     completions = {
-        index: Completion("", "failed", reason=reason)
+        index: Completion("", "failed", reason=too_long)
         for index, (request, ids) in enumerate(zip(requests, prompts, strict=True))
-        if (reason := _too_long(loaded.model, request, len(ids)))
+        if most is not None and len(ids) + request.max_new_tokens > most
     }
     waiting: dict[tuple[float, int, int], list[int]] = {}
     for index, request in enumerate(requests):
@@ -60,14 +62,6 @@ def complete_locally(
         )
         completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in indices}
     return [completions[index] for index in range(len(requests))]
-
-
-def _too_long(model: Any, request: Request, num_tokens: int) -> str:
-    """Why the model cannot read it; empty where it can."""
-    most = position_limit(model.config)
-    if most is None or num_tokens + request.max_new_tokens <= most:
-        return ""
-    return f"the model reads at most {most} tokens, those to come included, and the question is longer"
 
 
 def _completion(written: WrittenText, num_prompt_tokens: int) -> Completion:

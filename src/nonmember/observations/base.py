@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -83,9 +83,9 @@ class Observation(Spec[T]):
         """What determines it beside model, corpus and precision; JSON."""
 
     @abstractmethod
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        """Write part-<rank>.parquet into the folder, and return what was counted, a dataclass with `num_tokens` among
-        its fields. Raises ValueError where the model cannot."""
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
+        """Write part-<rank>.parquet into the folder, and return what was counted, `num_tokens` at least. Raises
+        ValueError where the model cannot."""
 
     def reading(self, builder: Builder, folder: Path, description: str) -> Reading:
         compute = builder.compute
@@ -121,8 +121,8 @@ class Observation(Spec[T]):
             counts = self.observe(builder, loaded, folder)
         except ValueError as error:
             raise ValueError(f"{self.model.readable} cannot {self.cannot}. {error}") from error
-        builder.counters.tokens_observed += counts.num_tokens
-        return asdict(counts)
+        builder.counters.tokens_observed += counts["num_tokens"]
+        return counts
 
     def load(self, builder: Builder, entry: Entry) -> T:
         loaded: T = self.table.load(parts_of(entry), builder.get(self.corpus).doc_ids)

@@ -44,7 +44,7 @@ class Diverged(Observation[DocumentScores], Measurement):
     def parents(self) -> Iterable[Spec[Any]]:
         return (self.model, self.other)
 
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
         from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
         from nonmember.observations.passes.documents import observe_divergence
 
@@ -96,7 +96,7 @@ class Embedded(Observation[Embeddings], Measurement):
         embedding = {"layer": self.layer, "dropout_seed": self.dropout_seed}
         return {"embedding": embedding, "max_tokens": self.max_tokens}
 
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
         from nonmember.models.encoding import encode_corpus
         from nonmember.observations.passes.documents import embed
 

@@ -59,7 +59,7 @@ class OrderLikelihoods(Observation[OrderTable]):
         tokens = super().expected_tokens(builder)
         return None if tokens is None else tokens * (1 + self.num_orders)
 
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
         from nonmember.models.encoding import encode_pieces
         from nonmember.observations.passes.orders import OrderedShard, observe_orders
 

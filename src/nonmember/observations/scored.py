@@ -195,7 +195,7 @@ class BehindPrefix(Observation[TokenTable]):
         prefix = {"fingerprint": self.prefix.fingerprint(builder), "num_shots": self.num_shots}
         return {"prefix": prefix, "max_tokens": self.max_tokens}
 
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
         from nonmember.models.encoding import encode_pieces
         from nonmember.observations.passes.tokens import observe
 

@@ -42,7 +42,7 @@ class TokenStatistics(Observation[TokenTable]):
     def settings(self, builder: Builder) -> dict[str, Any]:
         return {"view": self.view, "max_tokens": self.max_tokens}
 
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
         from nonmember.models.encoding import encode_behind_end_of_text, encode_corpus
         from nonmember.observations.passes.tokens import observe
 
@@ -86,7 +86,7 @@ class AnswerProbabilities(Observation[TokenTable]):
     def settings(self, builder: Builder) -> dict[str, Any]:
         return {"question": asdict(self.question), "max_tokens": self.max_tokens}
 
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
         from nonmember.models.prompting import answer_ids
         from nonmember.observations.passes.tokens import observe_answers
 

@@ -2,21 +2,11 @@
 
 from nonmember.records.answers import Prompt, Question, Template
 from nonmember.records.corpus import Corpus, Document
-from nonmember.records.documents import (
-    DIVERGENCE_SCHEMA,
-    ORDER_SCHEMA,
-    Embeddings,
-    FloatArray,
-    OrderTable,
-    VectorArray,
-    embedding_schema,
-)
+from nonmember.records.documents import Embeddings, FloatArray, OrderTable, VectorArray
 from nonmember.records.streams import Stream
 from nonmember.records.tokens import TOKEN_SCHEMA, TokenTable
 
 __all__ = [
-    "DIVERGENCE_SCHEMA",
-    "ORDER_SCHEMA",
     "TOKEN_SCHEMA",
     "Corpus",
     "Document",
@@ -29,5 +19,4 @@ __all__ = [
     "Template",
     "TokenTable",
     "VectorArray",
-    "embedding_schema",
 ]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +26,13 @@ from nonmember.models.forward import Ids, SplitForward
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import DocumentReader, Rows, Scored, read_all, ready
 from nonmember.observations.passes.vocabulary import check_distribution
-from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
+from nonmember.records.documents import DIVERGENCE_SCHEMA, embedding_schema
 from nonmember.records.tokens import LOG_PROB_FLOOR
 from nonmember.scores.base import NO_TOKENS, DocumentScores
 from nonmember.training.adapters import dropout_of_adapter
 from nonmember.training.losses import BYTES_PER_LOGIT
 
 _ROW_GROUP_DOCUMENTS, _ROW_GROUP_VECTORS = 2**16, 4096
-
-
-@dataclass(frozen=True)
-class DocumentCounts:
-    """Documents with numbers, and the tokens read for them, by each model alike."""
-
-    num_documents: int
-    num_tokens: int
 
 
 def observe_divergence(
@@ -52,8 +43,9 @@ def observe_divergence(
     *,
     shared_ids: tuple[Ids, Ids],
     scored: Scored | None = None,
-) -> DocumentCounts:
-    """Write KL(other || model), nats per token at temperature 1, mean over each document's scored tokens.
+) -> dict[str, int]:
+    """Write KL(other || model), nats per token at temperature 1, mean over each document's scored tokens. Returns
+    num_documents with a divergence, and num_tokens that each model read for them.
 
     shared_ids: ids (model's, other's) of the strings both vocabularies have; the rest is left out and what remains
     renormalised, as in distillation.   token_ids: document id -> ids, which both models read; fewer than two give no
@@ -62,7 +54,7 @@ def observe_divergence(
     (ours, sequences), (theirs, _) = (ready(item, token_ids, reading, scored=scored) for item in (model, other))
     comparer = Comparer(ours, theirs, sequences, reading, scored, shared_ids)
     counts = read_all(comparer, reading, _ROW_GROUP_DOCUMENTS)
-    return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
+    return {"num_documents": counts["num_documents"], "num_tokens": sum(map(len, sequences.values()))}
 
 
 class Comparer(DocumentReader):
@@ -136,19 +128,11 @@ def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentS
     return DocumentScores(tuple(doc_ids), values, reasons)
 
 
-@dataclass(frozen=True)
-class EmbeddingCounts:
-    """Documents with a vector, those among them whose vector is zero, and the tokens that were read for them."""
-
-    num_documents: int
-    num_zero: int
-    num_tokens: int
-
-
 def embed(
     model: Any, token_ids: Mapping[str, Sequence[int]], reading: Reading, *, layer: int, dropout_seed: int | None
-) -> EmbeddingCounts:
-    """Write the embedding of each document under `model`, scaled to length 1.
+) -> dict[str, int]:
+    """Write the embedding of each document under `model`, scaled to length 1. Returns num_documents with a vector,
+    num_zero of whose vectors are zero, and num_tokens that were read for them.
 
     token_ids: document id -> ids; fewer than two give no row.   layer: which entry of the tuple of hidden states; 0 the
     embedded tokens, -1 the last, usually after the final norm.
@@ -163,7 +147,8 @@ def embed(
     _check_layer(split, layer)
     embedder = Embedder(split, sequences, reading, layer, dropout_seed)
     counts = read_all(embedder, reading, _ROW_GROUP_VECTORS, compression="none", use_dictionary=False)
-    return EmbeddingCounts(counts["num_documents"], counts["num_zero"], sum(map(len, sequences.values())))
+    kept = {name: counts[name] for name in ("num_documents", "num_zero")}
+    return kept | {"num_tokens": sum(map(len, sequences.values()))}
 
 
 class Embedder(DocumentReader):

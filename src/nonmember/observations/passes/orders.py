@@ -27,7 +27,7 @@ from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import DocumentReader, Rows, check_readable, read_all
 from nonmember.observations.passes.vocabulary import Workspace, token_log_probs
-from nonmember.records import ORDER_SCHEMA
+from nonmember.records.documents import ORDER_SCHEMA
 
 _ROW_GROUP_WINDOWS = 2**14
 
@@ -40,21 +40,12 @@ class OrderedShard:
     orders: Orders
 
 
-@dataclass(frozen=True)
-class OrderCounts:
-    """num_tokens: scored, over all orders.   num_read: the same with what windows read again.   num_floored: scored
-    ones whose log-probability was raised to -100."""
-
-    num_orders: int
-    num_tokens: int
-    num_read: int
-    num_floored: int
-
-
 def observe_orders(
     model: Any, shards: Mapping[str, OrderedShard], front: Sequence[int], reading: Reading, *, window: int, stride: int
-) -> OrderCounts:
-    """Write the log-likelihood of each window of each order of each shard.
+) -> dict[str, int]:
+    """Write the log-likelihood of each window of each order of each shard. Returns num_orders; num_tokens, the scored
+    ones of all orders; num_read, the same with what windows read again; and num_floored, the scored ones whose
+    log-probability was raised to -100.
 
     front: ids before the first example of every order, such as a beginning-of-text token; none where there are none.
     window: most tokens that are read at once.   stride: from the beginning of a window to that of the next.
@@ -67,7 +58,7 @@ def observe_orders(
     reader = OrderReader(split, windows, reading)
     counts = read_all(reader, reading, _ROW_GROUP_WINDOWS, compression="zstd", use_dictionary=["doc_id"])
     num_orders = sum(len(shard.orders.draws_K) for shard in shards.values())
-    return OrderCounts(num_orders, counts["num_tokens"], counts["num_read"], counts["num_floored"])
+    return {"num_orders": num_orders} | {name: counts[name] for name in ("num_tokens", "num_read", "num_floored")}
 
 
 def _check(split: SplitForward, shards: Mapping[str, OrderedShard], front: Sequence[int], window: int) -> None:

@@ -12,7 +12,6 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +40,6 @@ Scored = Mapping[str, Sequence[bool]]  # document id -> which of its ids are sco
 Rows = tuple[pa.Table, dict[str, int]]  # of a batch, and what is counted; `num_documents` at least
 
 
-@dataclass(frozen=True)
-class ObservationCounts:
-    """Scored tokens, those among them whose log-probability was floored at -100, and documents with any."""
-
-    num_tokens: int
-    num_floored: int
-    num_documents: int
-
-
 def observe(
     model: Any,
     token_ids: Mapping[str, Sequence[int]],
@@ -57,8 +47,11 @@ def observe(
     *,
     num_context: Mapping[str, int] | None = None,
     scored: Scored | None = None,
-) -> ObservationCounts:
+) -> dict[str, int]:
     """Write what `model` says about each token of each document.
+
+    Returns num_tokens, the scored ones; num_floored, those of them whose log-probability was raised to -100; and
+    num_documents, of which there are any.
 
     model: a Hugging Face causal language model, or a `SplitForward` of one. It keeps its dtype and its
         training flags, and its weights are not copied. (A `trainer` with precision bf16-true or 16-true
@@ -95,10 +88,10 @@ def ready(
     return split, sequences
 
 
-def _read_tokens(observer: Observer, reading: Reading) -> ObservationCounts:
+def _read_tokens(observer: Observer, reading: Reading) -> dict[str, int]:
     dictionaries = ["doc_id", "token_id"]
     counts = read_all(observer, reading, _ROW_GROUP_TOKENS, compression="zstd", use_dictionary=dictionaries)
-    return ObservationCounts(counts["num_rows"], counts["num_floored"], counts["num_documents"])
+    return {"num_tokens": counts.pop("num_rows"), **counts}
 
 
 def read_all(reader: DocumentReader, reading: Reading, row_group: int, **options: Any) -> dict[str, int]:
@@ -366,7 +359,7 @@ def _read_counts(out_dir: Path) -> dict[str, int]:
 
 def observe_answers(
     model: Any, prompts: Mapping[str, Sequence[int]], answers: Sequence[int], reading: Reading
-) -> ObservationCounts:
+) -> dict[str, int]:
     """Write what `model` says about each of the `answers` (token ids) as the token after each prompt.
 
     prompts: document id -> ids.   The rows are those of `observe` for the token after the prompt, `answers` in order.
