@@ -48,8 +48,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.artifacts import Builder
     from nonmember.artifacts.store import SIDECAR, Store
     from nonmember.models.loading import save
-    from nonmember.records.curves import CURVES
-    from nonmember.tracking.trackers import NoLogging, RunInfo
+    from nonmember.tracking.trackers import CURVES, NoLogging, RunInfo
 
     quieten()
     compute = build(config.trainer)

@@ -19,10 +19,10 @@ from nonmember.models.reading import encode_beginnings, position_limit
 from nonmember.observations.passes.tokens import PaddedBatches, check_readable, length_buckets
 from nonmember.observations.passes.vocabulary import token_statistics
 from nonmember.records import FloatArray, TokenTable
+from nonmember.records.groups import HELDOUT
 from nonmember.scores import Loss, MinKPlusPlus, Score, ScoreInputs
 from nonmember.stats import mean_difference
 
-HELDOUT = "heldout"
 Texts = Sequence[str] | Sequence[Sequence[int]]
 
 
