@@ -17,19 +17,11 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
 from nonmember.models import Pretrained
+from nonmember.records.curves import read_curves
 from nonmember.results.pictures import png_of
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
-from nonmember.tracking.trackers import (
-    CsvLogging,
-    NoLogging,
-    RunInfo,
-    Tracker,
-    WandbLogging,
-    name_in_words,
-    read_curves,
-    run_id_of,
-)
+from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, name_in_words, run_id_of
 from nonmember.training import Trained
 from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 

@@ -48,7 +48,8 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.artifacts import Builder
     from nonmember.artifacts.store import SIDECAR, Store
     from nonmember.models.loading import save
-    from nonmember.tracking.trackers import CURVES, NoLogging, RunInfo
+    from nonmember.records.curves import CURVES
+    from nonmember.tracking.trackers import NoLogging, RunInfo
 
     quieten()
     compute = build(config.trainer)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lightning.pytorch.loggers.logger import Logger
 
-from nonmember.tracking.trackers import CURVE_COLUMNS, read_curves
+from nonmember.records.curves import CURVE_COLUMNS, read_curves
 
 if TYPE_CHECKING:
     from nonmember.tracking.trackers import Tracker

@@ -31,13 +31,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from nonmember.checks import require_choice
+from nonmember.records.curves import read_curves
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.naming import short_hash
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
 
-CURVES, CURVE_COLUMNS = "curves.csv", ("name", "step", "value")  # of a training, beside its model
 LOGGED = "logged.json"  # beside the result: where it was logged to, and under which id
 RUN_ID_LENGTH = 16
 INIT_SECONDS = 30  # W&B itself tries for 100 seconds
@@ -51,15 +51,6 @@ SWEPT = {"lambda": ("distillation", "lambda_"), "tau": ("distillation", "tau"), 
 def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
     """The W&B id of an audit's run. audit_key: hash of the question; empty for one that failed before it had one."""
     return hashlib.sha256(f"{sweep}|{cell}|{audit_key}".encode()).hexdigest()[:RUN_ID_LENGTH]
-
-
-def read_curves(path: Path) -> list[tuple[str, int, float]]:
-    """Name, step and value of each point of the curves that lie beside a model."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        try:
-            return [(row["name"], int(row["step"]), float(row["value"])) for row in csv.DictReader(stream)]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} must have the columns {', '.join(CURVE_COLUMNS)}; it cannot be read.") from error
 
 
 def logged_to(folder: Path) -> list[str]:

@@ -17,9 +17,9 @@ from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.reading import expected_tokens
 from nonmember.records import Stream
+from nonmember.records.curves import CURVES
 from nonmember.records.requirements import Access
 from nonmember.runtime.processes import process_rank
-from nonmember.tracking.trackers import CURVES
 from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
