@@ -67,7 +67,7 @@ def test_a_table_by_a_fact_that_no_result_has_is_refused():
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{loss}", "There is no 'loss' in a result: statistics are name, value"),
+        ("{loss}", "There is no 'loss' in a result"),
         ("{value:.x}", "A number has the form p, tested, n, .3"),
         ("{value:.3,worst}", "after the comma stands lowest, highest, uniform, first or range"),
     ],

@@ -390,13 +390,11 @@ def of_run(evidence: Evidence) -> Iterable[Drawing]:
     return (item for item in drawings(evidence) if item.name.partition("/")[0] in ("ranks", "readings", "distribution"))
 
 
-def png_of(figure: Figure) -> bytes:
-    """On white, at a resolution for screens."""
+def png_of(figure: Figure, dpi: int = PNG_DPI) -> bytes:
+    """On white; at a resolution for screens, where none is given."""
     from matplotlib import rc_context
 
     png = io.BytesIO()
     with rc_context(STYLE):
-        figure.savefig(
-            png, format="png", dpi=PNG_DPI, transparent=False, facecolor="white", metadata={"Software": None}
-        )
+        figure.savefig(png, format="png", dpi=dpi, transparent=False, facecolor="white", metadata={"Software": None})
     return png.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -49,22 +49,8 @@ def unknown_world(name: str, runs: Sequence[Run], like: World) -> World:
     """A world that no YAML describes: its labels as they are, the member by its truth."""
     members = [run.question.target for run in runs if run.question.truth == "member" and run.question.target]
     others = [run.question.target for run in runs if run.question.target and run.question.target not in members]
-    return replace(
-        like,
-        name=name,
-        title=name,
-        about="Results of no world that conf/report describes; labels as they are.",
-        domains={},
-        targets={},
-        references={},
-        domains_of={},
-        targets_of={},
-        references_of={},
-        published=False,
-        fills=(),
-        untouched=others[0] if others else "",
-        member=members[0] if members else "",
-    )
+    about = "Results of no world that conf/report describes; labels as they are."
+    return World(name, name, about, like.command, others[0] if others else "", members[0] if members else "")
 
 
 def select(runs: Iterable[Run], **wanted: Any) -> list[Run]:

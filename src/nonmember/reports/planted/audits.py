@@ -13,7 +13,7 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Numeral, TableCell, dash
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
-from nonmember.stats.clusters import ClusteredShare, clustered_share, clustered_tpr_at_fpr
+from nonmember.stats.clusters import ClusteredShare, clustered_share
 
 OWN_BASE = "s"  # that of the controls, as data.base names it
 MUCH_RELATED = 4  # readings of the sibling set
@@ -200,38 +200,3 @@ def no_rate(world: str) -> TableCell:
 def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] = (), mark: str = "") -> TableCell:
     number = Numeral(text, None if value is None else float(value), world, tuple(run.anchor for run in runs), mark=mark)
     return TableCell((number,))
-
-
-# ------------------------------------------------------------------------------------------- other methods
-
-
-@dataclass(frozen=True)
-class AuditEntry:
-    """What a method says of an audit."""
-
-    run: Run
-    value: float  # the higher, the more of the set was read
-    dose: int  # readings of the set
-    target: str  # key of the model
-
-    @property
-    def corpus(self) -> str:
-        return self.run.question.corpus
-
-
-def told_apart(positives: Sequence[AuditEntry], negatives: Sequence[AuditEntry], error: float) -> ClusteredShare | None:
-    """How many of the positives lie above all but a share `error` of the negatives. With fewer negatives than one over
-    the error, above all of them."""
-    every = [*positives, *negatives]
-    if not positives or not negatives:
-        return None
-    return clustered_tpr_at_fpr(
-        [item.value for item in every],
-        np.repeat([True, False], [len(positives), len(negatives)]),
-        [item.corpus for item in every],
-        [item.target for item in every],
-        fpr=error,
-        alpha=1 - CONFIDENCE,
-        num_resamples=NUM_RESAMPLES,
-        rng=np.random.default_rng(SEED),
-    )

@@ -8,6 +8,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from nonmember import scores
 from nonmember.advice.contestants import CONTESTANTS, Contestant, Cost
 from nonmember.advice.situation import Situation
@@ -15,10 +17,10 @@ from nonmember.methods import method_named
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS, INPUTS, Input, Requirements
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.planted.audits import AuditEntry, dose_of, question_of, told_apart
+from nonmember.reports.planted.audits import CONFIDENCE, NUM_RESAMPLES, SEED, dose_of, question_of
 from nonmember.results.load import Run
 from nonmember.scores import Score
-from nonmember.stats.clusters import ClusteredShare
+from nonmember.stats.clusters import ClusteredShare, clustered_tpr_at_fpr
 
 ARENA, SIZES = "arena", "sizes"  # of conf/report/arena.yaml
 ERRORS = (0.01, 0.05)  # false positives at which all are compared
@@ -108,6 +110,20 @@ def _needs_of_method(method: str, situation: Situation) -> Needs:
 
 
 @dataclass(frozen=True)
+class AuditEntry:
+    """What a method says of an audit."""
+
+    run: Run
+    value: float  # the higher, the more of the set was read
+    dose: int  # readings of the set
+    target: str  # key of the model
+
+    @property
+    def corpus(self) -> str:
+        return self.run.question.corpus
+
+
+@dataclass(frozen=True)
 class ArenaContestant:
     name: str  # as printed
     method: str  # as results call it
@@ -127,7 +143,19 @@ class ArenaContestant:
     def found(self, doses: Iterable[int], error: float, kind: str | None = None) -> ClusteredShare | None:
         """Of sets (of a kind) read so often, how many lie above all but a share `error` of the unread ones of any kind.
         With fewer unread sets than one over the error, above all of them."""
-        return told_apart(self.of(doses, kind), self.of([0]), error)
+        read, unread = self.of(doses, kind), self.of([0])
+        if not read or not unread:
+            return None
+        return clustered_tpr_at_fpr(
+            [item.value for item in (*read, *unread)],
+            np.repeat([True, False], [len(read), len(unread)]),
+            [item.corpus for item in (*read, *unread)],
+            [item.target for item in (*read, *unread)],
+            fpr=error,
+            alpha=1 - CONFIDENCE,
+            num_resamples=NUM_RESAMPLES,
+            rng=np.random.default_rng(SEED),
+        )
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, TableRow
 from nonmember.reports.core.worlds import World
-from nonmember.results.pictures import COLOURS, QUIET, STYLE
+from nonmember.results.pictures import COLOURS, QUIET, STYLE, png_of
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 PNG_DPI = 160
@@ -53,26 +53,25 @@ def figure_of(
 
 def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]) -> tuple[str, bytes]:
     """SVG for pages and PNG, on white, for everything else. name: makes the ids inside the SVG its own."""
-    style: Any = STYLE | {"svg.hashsalt": name}
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(STYLE):
         canvas = Canvas(figsize=(width, height), layout="constrained")
         paint(canvas)
-        vector, raster = io.StringIO(), io.BytesIO()
-        canvas.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
+        svg = _svg(canvas, name)
         canvas.set_layout_engine("none")  # laid out once: a third of the time of drawing
-        canvas.savefig(
-            raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white", metadata={"Software": None}
-        )
-    return embedded(vector.getvalue(), name), raster.getvalue()
+        return svg, png_of(canvas, PNG_DPI)
 
 
 def svg_of(figure: Canvas, name: str, label: str) -> str:
     """A figure as SVG for a page. label: for those who cannot see it."""
-    style: Any = STYLE | {"svg.hashsalt": name}
+    return _svg(figure, name).replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+
+
+def _svg(figure: Canvas, name: str) -> str:
     vector = io.StringIO()
+    style: Any = STYLE | {"svg.hashsalt": name}
     with matplotlib.rc_context(style):
-        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    return embedded(vector.getvalue(), name).replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
+        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
+    return embedded(vector.getvalue(), name)
 
 
 def embedded(svg: str, name: str) -> str:
@@ -184,7 +183,7 @@ def share_axis(axis: Axes, error: float | None = None) -> None:
         axis.axhline(error, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
 
 
-def quantile_axis(axis: Axes, found: Sequence[float], index: int, marker: str = MARKERS[0]) -> None:
+def quantile_axis(axis: Axes, found: Sequence[float], index: int) -> None:
     """Sorted p-values against those expected of a uniform distribution, with the band of each rank (95%)."""
     ranks = np.arange(1, len(found) + 1)
     expected = ranks / (len(found) + 1)
@@ -192,7 +191,7 @@ def quantile_axis(axis: Axes, found: Sequence[float], index: int, marker: str = 
         expected, *scipy.stats.beta.interval(0.95, ranks, ranks[::-1]), color=QUIET, alpha=0.15, linewidth=0
     )
     axis.plot((0, 1), (0, 1), color=QUIET, linewidth=0.7, zorder=0)
-    axis.plot(expected, found, marker=marker, linestyle="", color=colour(index))
+    axis.plot(expected, found, marker=MARKERS[0], linestyle="", color=colour(index))
     axis.set(xlabel="expected p", xlim=(0, 1), ylim=(0, 1))
 
 
