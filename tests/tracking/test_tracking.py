@@ -33,7 +33,7 @@ def info(folder: Path, name: str = "seed=1", **more: Any) -> RunInfo:
     return RunInfo(name, "a-group", "prism", ["target", "texts"], config, folder, **more)
 
 
-def tell_a_little(tracker: Tracker) -> None:
+def tell_a_little(tracker: Tracker, then: BaseException | None = None) -> None:
     for step in range(3):
         tracker.log("train", {"loss": 1 / (step + 1), "ce": 2.0}, step)
         tracker.log("train_target", {"loss": 5.0}, 10 * step)
@@ -42,6 +42,8 @@ def tell_a_little(tracker: Tracker) -> None:
     tracker.scores("scores", {"doc_id": ["d0", "d1"], "target": [0.5, float("nan")]})
     tracker.describe("cell", {"lambda": 0.5, "reference": None})
     tracker.figure("figure/ranks", picture())
+    if then is not None:
+        raise then
 
 
 def picture() -> bytes:
@@ -85,8 +87,7 @@ def test_csv_lines_are_there_at_once(tmp_path):
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
 def test_csv_says_that_a_run_failed(tmp_path, error):
     with pytest.raises(error), CsvLogging().start(info(tmp_path)) as tracker:
-        tell_a_little(tracker)
-        raise error
+        tell_a_little(tracker, then=error())
     assert rows(tmp_path)[-1] == ("status", "", "failed")
 
 
@@ -129,8 +130,7 @@ def test_wandb_offline_leaves_ended_runs_without_a_home_and_without_text(tmp_pat
     audit_with_marked_texts(logging, tmp_path)
     left_open = logging.start(info(tmp_path, "left open"))
     with pytest.raises(RuntimeError, match="no luck"), logging.start(info(tmp_path, "another")) as tracker:
-        tell_a_little(tracker)
-        raise RuntimeError("no luck")
+        tell_a_little(tracker, then=RuntimeError("no luck"))
     left_open.finish(failed=False)
 
     told = {}
