@@ -24,7 +24,7 @@ import yaml
 from nonmember.reports.planted.rereading import measured, panel_shape
 
 from nonmember.records import FloatArray
-from nonmember.reports.planted.audits import dose_of, near, related_of
+from nonmember.reports.planted.audits import FACTOR, dose_of, related_of
 from nonmember.results.load import Run, load_runs
 from nonmember.stats.dose_curve import Between, DoseCurve, dose_curve
 
@@ -117,7 +117,9 @@ def rates(targets: Sequence[Target], of_bases: Between) -> str:
     none = [found for item, found in readings if not item.dose]
     once = [found for item, found in readings if item.dose >= 1]
     kept = sum(found.low <= item.dose <= (np.inf if found.high is None else found.high) for item, found in readings)
-    counted = sum(near(found.estimate, item.dose) for item, found in readings if item.dose >= 1)
+    counted = sum(
+        item.dose / FACTOR <= found.estimate <= item.dose * FACTOR for item, found in readings if item.dose >= 1
+    )
     return (
         f"cleared {sum(item.p_none >= ALPHA > item.p_at_least for item in none)} of {len(none)} unread and "
         f"{sum(item.p_none >= ALPHA > item.p_at_least for item in once)} of {len(once)} read; taken for read "
