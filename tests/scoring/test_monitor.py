@@ -176,8 +176,6 @@ def test_texts_are_read_as_token_ids_are(tmp_path):
         ({"heldout": READ[:1]}, "two documents or more"),
         ({"heldout": None}, "got None. Without them a rise cannot be distinguished"),
         ({"heldout": ["a text", "another"]}, "need a tokenizer"),
-        ({"heldout": ["a text", float("nan")], "tokenizer": len}, r"number 1 \(from 0\) is nan"),
-        ({"scores": ["min_k"]}, "names with a score each"),
         ({"heldout": [[1, 2], [3]]}, "number 1 .* has fewer"),
         ({"scores": {"mine": ReferenceDifference()}}, "mine needs more"),
         ({"every_n_steps": 0}, "every_n_steps"),

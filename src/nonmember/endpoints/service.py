@@ -47,39 +47,46 @@ class RequestSettings(Checked):
     fields_called = "request_settings.{field} of an endpoint"
 
 
+def _without_secret(value: str, name: str) -> None:
+    refuse_secrets([f"{name}={value}"])
+
+
+def _mapping_without_secrets(values: object, name: str) -> None:
+    require_kind(values, Mapping, name, "a mapping")
+    assert isinstance(values, Mapping)
+    for key, value in values.items():
+        if not str(value).startswith(ENVIRONMENT) and (names_a_secret(key) or looks_like_secret(str(value))):
+            raise ValueError(f"{name} must hold no secret; write env:NAME for the value of an environment variable.")
+
+
 @dataclass(frozen=True)
-class Service:
+class Service(Checked):
     """Where a model is asked, and how."""
 
-    url: str  # up to and including /v1
-    model: str  # as the server calls it
-    form: str  # chat or completions, the route that is asked
-    key_variable: str  # the environment variable that holds the secret; it need not be set for a server that wants none
+    url: Annotated[str, require_text, _without_secret]  # up to and including /v1
+    model: Annotated[str, require_text, _without_secret]  # as the server calls it
+    form: Annotated[str, OneOf(tuple(ROUTES))]  # the route that is asked
+    # The environment variable that holds the secret; it need not be set for a server that wants none.
+    key_variable: Annotated[str, require_variable_name]
     # Fields of `RequestSettings`; those that are left out or null are found by trying.
-    request_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    request_settings: Annotated[Mapping[str, Any], _mapping_without_secrets] = field(default_factory=dict, hash=False)
     # Sent with every request. In the place of a secret stands env:NAME, for the value of an environment variable; it is
     # no part of any key.
-    extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    extra_query: Mapping[str, str] = field(default_factory=dict, hash=False)
-    extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extra_body: Annotated[Mapping[str, Any], _mapping_without_secrets] = field(default_factory=dict, hash=False)
+    extra_query: Annotated[Mapping[str, str], _mapping_without_secrets] = field(default_factory=dict, hash=False)
+    extra_headers: Annotated[Mapping[str, str], _mapping_without_secrets] = field(default_factory=dict, hash=False)
     # strip, thoughts are cut off its answers; keep, those that stand in the text are part of the answer.
-    thinking: str = "strip"
+    thinking: Annotated[str, OneOf(("strip", "keep"))] = "strip"
+
+    fields_called = "{field} of an endpoint"
 
     def __post_init__(self) -> None:
-        require_choice(self.form, tuple(ROUTES), "form of an endpoint")
-        require_choice(self.thinking, ("strip", "keep"), "thinking of an endpoint")
-        for name in ("url", "model"):
-            require_text(getattr(self, name), f"{name} of an endpoint")
-            refuse_secrets([f"{name} of an endpoint={getattr(self, name)}"])
-        require_variable_name(self.key_variable, "key_variable of an endpoint")
+        super().__post_init__()
         if not self.url.startswith(("http://", "https://")) or not self.host or set("@?#") & set(self.url):
             raise ValueError(
                 "url of an endpoint must be as in http://localhost:8080/v1, without user, password or query: a secret "
                 "belongs in the environment variable that key_variable names, a query into extra_query."
             )
-        for name in ("request_settings", "extra_body", "extra_query", "extra_headers"):
-            require_kind(getattr(self, name), Mapping, f"{name} of an endpoint", "a mapping")
-            _require_no_secrets(f"{name} of an endpoint", getattr(self, name))
         given = {name: value for name, value in self.request_settings.items() if value is not None}
         object.__setattr__(self, "request_settings", given)  # null and left out are the same
         for name in given:
@@ -139,12 +146,6 @@ class Service:
                 "with this server's key as `key_variable`, or NO_KEY if it wants none."
             )
         return secret
-
-
-def _require_no_secrets(what: str, values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if not str(value).startswith(ENVIRONMENT) and (names_a_secret(name) or looks_like_secret(str(value))):
-            raise ValueError(f"{what} must hold no secret; write env:NAME for the value of an environment variable.")
 
 
 def without_secrets(values: Mapping[str, str]) -> dict[str, str]:

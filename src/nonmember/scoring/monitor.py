@@ -78,8 +78,6 @@ class MembershipMonitor(lightning.Callback):
         require_count(max_batch_tokens, 1, "max_batch_tokens")
         if not sets or HELDOUT in sets:
             raise ValueError(f"sets must name one set or more, none of them {HELDOUT!r}; got {list(sets)}.")
-        if not isinstance(scores, Mapping | None):
-            raise ValueError(f'scores must be names with a score each, as in {{"min_k": MinK(0.2)}}; got {scores!r}.')
         self._scores = dict(scores or {"log_likelihood": Loss(), "min_k_plus_plus": MinKPlusPlus(0.2)})
         for name, score in self._scores.items():
             if not _takes_one_pass(score):
@@ -248,9 +246,6 @@ def _token_ids(texts: Texts, name: str, tokenizer: Any, max_tokens: int | None) 
                 f"{name} holds texts, which need a tokenizer of Transformers; got {tokenizer!r}. Pass tokenizer=..., "
                 "or lists of token ids."
             )
-        if other := [(index, item) for index, item in enumerate(items) if not isinstance(item, str)]:
-            number, what = other[0]
-            raise ValueError(f"{name} must hold texts alone; number {number} (from 0) is {what!r}. Leave it out.")
         ids = encode_beginnings(tokenizer, items, max_tokens)
     else:
         ids = [[int(token) for token in item][:max_tokens] for item in items]

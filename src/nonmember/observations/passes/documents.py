@@ -144,7 +144,13 @@ def embed(
     split, sequences = ready(model, token_ids, reading)
     if not sequences:
         raise ValueError(f"None of the {len(token_ids)} documents has two tokens. Give longer texts.")
-    _check_layer(split, layer)
+    config: Any = split.model.config
+    num_blocks = config.get_text_config().num_hidden_layers
+    if not -num_blocks - 1 <= layer <= num_blocks:
+        raise ValueError(
+            f"layer must be from 0 (the embedded tokens) to {num_blocks} (the last block of this model), or -1 "
+            f"for the last, -2 for the one before, down to {-num_blocks - 1}; got {layer}."
+        )
     embedder = Embedder(split, sequences, reading, layer, dropout_seed)
     counts = read_all(embedder, reading, _ROW_GROUP_VECTORS, compression="none", use_dictionary=False)
     kept = {name: counts[name] for name in ("num_documents", "num_zero")}
@@ -211,13 +217,3 @@ class Embedder(DocumentReader):
                 f"batch, first for {first!r}. If the model runs in float16, load it in bfloat16 or float32; if not, "
                 "its weights are damaged."
             )
-
-
-def _check_layer(split: SplitForward, layer: int) -> None:
-    config: Any = split.model.config
-    num_blocks = config.get_text_config().num_hidden_layers
-    if not -num_blocks - 1 <= layer <= num_blocks:
-        raise ValueError(
-            f"layer must be from 0 (the embedded tokens) to {num_blocks} (the last block of this model), or -1 "
-            f"for the last, -2 for the one before, down to {-num_blocks - 1}; got {layer}."
-        )

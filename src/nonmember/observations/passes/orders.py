@@ -52,16 +52,6 @@ def observe_orders(
     The other arguments and the errors are those of `observe`; ValueError also where the model reads no such window.
     """
     split = model if isinstance(model, SplitForward) else split_forward(model)
-    _check(split, shards, front, window)
-    reading.out_dir.mkdir(parents=True, exist_ok=True)
-    windows = Windows(shards, front, window, stride)
-    reader = OrderReader(split, windows, reading)
-    counts = read_all(reader, reading, _ROW_GROUP_WINDOWS, compression="zstd", use_dictionary=["doc_id"])
-    num_orders = sum(len(shard.orders.draws_K) for shard in shards.values())
-    return {"num_orders": num_orders} | {name: counts[name] for name in ("num_tokens", "num_read", "num_floored")}
-
-
-def _check(split: SplitForward, shards: Mapping[str, OrderedShard], front: Sequence[int], window: int) -> None:
     most = position_limit(split.model.config)
     if most is not None and window > most:
         raise ValueError(
@@ -71,6 +61,12 @@ def _check(split: SplitForward, shards: Mapping[str, OrderedShard], front: Seque
     for name, shard in shards.items():
         ids = [*front, *chain.from_iterable(shard.examples)]
         check_readable(split, {name: [min(ids), max(ids)]})
+    reading.out_dir.mkdir(parents=True, exist_ok=True)
+    windows = Windows(shards, front, window, stride)
+    reader = OrderReader(split, windows, reading)
+    counts = read_all(reader, reading, _ROW_GROUP_WINDOWS, compression="zstd", use_dictionary=["doc_id"])
+    num_orders = sum(len(shard.orders.draws_K) for shard in shards.values())
+    return {"num_orders": num_orders} | {name: counts[name] for name in ("num_tokens", "num_read", "num_floored")}
 
 
 def plan_windows(num_ids: int, window: int, stride: int) -> list[tuple[int, int, int]]:

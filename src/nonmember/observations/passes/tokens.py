@@ -149,8 +149,6 @@ def length_buckets(
     Longest first, so that a shortage of memory shows at once; ties keep their order. group: lengths of different ones
     are never in one batch (`models.lengths`).
     """
-    if max_batch_tokens < 1:
-        raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}.")
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         longest = lengths[batches[-1][0]] if batches else 0
