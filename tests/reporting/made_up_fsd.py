@@ -92,18 +92,6 @@ def one_score(base, value, **more):
     return {"perplexity": score(base, value, **more)}
 
 
-def documents(rng: random.Random, num_members: int = 98, num_others: int = 97) -> dict[str, list[object]]:
-    """The columns of scores.parquet that figures show."""
-    groups = ["suspect"] * num_members + ["heldout"] * num_others
-    scores = {"perplexity": -30.0, "mink(0.2)": -7.0}
-    columns = {
-        f"{model}/{name}": [score * rng.lognormvariate(0, 0.3) for _ in groups]
-        for model in ("target", "tuned")
-        for name, score in scores.items()
-    }
-    return {"doc_id": [f"d{index}" for index in range(len(groups))], "group": groups, **columns}
-
-
 def everything():
     """All sweeps of the micro world."""
     rng = random.Random(0)

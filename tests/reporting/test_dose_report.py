@@ -19,10 +19,6 @@ def counted(found, row, column):
     return text(found, row, column).split(" \\[")[0].split(" [")[0]
 
 
-def sections_of(paper, runs):
-    return {section.key: section for section in paper.build(runs).sections}
-
-
 def test_errors_are_counted_against_what_was_read(dose_paper):
     results = [
         audit(1, verdict="cleared"),

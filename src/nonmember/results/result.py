@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from nonmember.records.exposure import Exposure
 from nonmember.results.answers import without_examples
-from nonmember.results.schema import Recorded, built
 from nonmember.results.seals import with_seal, without_seal
 from nonmember.runtime.files import json_object, write_text_atomically
 
@@ -24,6 +26,24 @@ LAST_BEFORE = "0.1.0"  # the last version of this program that reads earlier one
 RESULT, ERROR, CONFIG = "result.json", "error.json", "config.json"
 SCORES, DISTRIBUTION = "scores.parquet", "distribution.parquet"
 PARTS = "parts"  # the folder of the parts' own folders, beside a result that joins them
+
+
+class Recorded:
+    """A part of a result: a dataclass whose fields pydantic checks strictly for the types that it states."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+_adapter = cache(TypeAdapter)
+
+
+def built(kind: Any, value: object, name: str) -> Any:
+    """The JSON value as an object of a dataclass. Raises ValueError with the name of the first field that is wrong."""
+    try:
+        return _adapter(kind).validate_json(json.dumps(value, allow_nan=False))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, (name, *first['loc'])))[:200]}: {first['msg']}") from error
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables of contestants that several reports show: what is found at equal errors, verdicts, statistics."""
+"""Tables of the arena's contestants: what is found at equal errors, and verdicts."""
 
 from __future__ import annotations
 
