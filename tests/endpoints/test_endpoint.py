@@ -230,7 +230,6 @@ def test_a_request_that_is_not_accepted_has_failed_and_is_no_answer(lab, client)
     failed = [answer for answer in found if answer.outcome == "failed"]
     assert 0 < len(failed) < 50
     assert all("made-up" not in answer.text and "Unsupported: this very request" in answer.reason for answer in failed)
-    assert len(item.refused) == len(failed)
     assert len(without_probes(item.folder)) == 50 - len(failed)
     lab.setup()
     again = client()

@@ -144,7 +144,7 @@ class EndpointClient:
     """Asks one endpoint.
 
     num_asked, num_found: answers from the server, and from the table.   served: key -> who answered, by the server's
-    word.   refused: key -> why there is no answer.   notes: what else a reader has to know.
+    word.   notes: what else a reader has to know.
     """
 
     def __init__(self, endpoint: Service, store: Store, limits: Limits | None, session: Session) -> None:
@@ -152,7 +152,6 @@ class EndpointClient:
         self.session = session
         self.num_asked = self.num_found = 0
         self.served: dict[str, str] = {}
-        self.refused: dict[str, str] = {}
         self.notes: list[str] = []
         self._store = store
         self._limits = limits
@@ -213,8 +212,6 @@ class EndpointClient:
             values |= {key: self.session.refused[key] for key in of if key in self.session.refused}
             if missing := [item for key, item in of.items() if key not in values]:
                 self._ask(table, missing, read, values, description, probing=probing)
-        if not probing:
-            self.refused |= {key: item.reason for key, item in values.items() if isinstance(item, Refused)}
         return [values[item.key] for item in wanted]
 
     def _ask(

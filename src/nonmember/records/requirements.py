@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 class Access(IntEnum):
@@ -41,17 +41,11 @@ Input = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Words:
-    """How what is needed is named.
+class Words(NamedTuple):
+    """How what is needed is named."""
 
-    Attributes:
-        asked: Where it is missing, as in "needs ...".
-        label: In a table.
-    """
-
-    asked: str
-    label: str
+    asked: str  # where it is missing, as in "needs ..."
+    label: str  # in a table
 
 
 ACCESS: Mapping[Access | None, Words] = {

@@ -181,7 +181,7 @@ def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
     >>> lowercase([-1.0, -3.0], lowercased=[-3.0])
     1.5
     """
-    return _scored(Lowercase(), log_probs, other=lowercased)
+    return _scored(Lowercase(), log_probs, beside=("other_view", "the other text", lowercased))
 
 
 def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float | FloatArray:
@@ -204,7 +204,7 @@ def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float |
     >>> perturbed([-1.0], changed=[-3.0], quantity="loss_difference")
     2.0
     """
-    return _scored(Perturbed("random_deletion", quantity), log_probs, other=changed)
+    return _scored(Perturbed("random_deletion", quantity), log_probs, beside=("other_view", "the other text", changed))
 
 
 def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
@@ -225,7 +225,7 @@ def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatA
     >>> reference_difference([-1.0, -3.0], reference=[-3.0])
     1.0
     """
-    return _scored(ReferenceDifference(), log_probs, reference=reference)
+    return _scored(ReferenceDifference(), log_probs, beside=("reference", "reference", reference))
 
 
 def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
@@ -246,7 +246,7 @@ def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
     >>> reference_ratio([-1.0, -3.0], reference=[-3.0])
     1.5
     """
-    return _scored(ReferenceRatio(), log_probs, reference=reference)
+    return _scored(ReferenceRatio(), log_probs, beside=("reference", "reference", reference))
 
 
 def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
@@ -267,7 +267,7 @@ def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
     >>> recall([-1.0, -3.0], conditional=[-2.0, -3.0, -4.0])
     1.5
     """
-    return _scored(Recall(1), log_probs, behind_prefix=conditional)
+    return _scored(Recall(1), log_probs, beside=("behind_prefix", "conditional", conditional))
 
 
 def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float) -> float | FloatArray:
@@ -301,30 +301,24 @@ def _scored(
     score: Score,
     log_probs: Tokens,
     *,
-    other: Tokens | None = None,
-    reference: Tokens | None = None,
-    behind_prefix: Tokens | None = None,
+    beside: tuple[str, str, Tokens] | None = None,
     texts: Sequence[str] | None = None,
     counts: npt.NDArray[np.int64] | None = None,
     **columns: Tokens,
 ) -> float | FloatArray:
+    """beside: of a second table, its field of `ScoreInputs`, what messages call it, and its log-probabilities."""
     is_one = _is_one(log_probs)
     tokens = _table(log_probs, is_one, "log_probs", **columns)
-    beside: dict[str, Any] = {}
-    for field, given, name in (
-        ("other_view", other, "the other text"),
-        ("reference", reference, "reference"),
-        ("behind_prefix", behind_prefix, "conditional"),
-    ):
-        if given is not None:
-            beside[field] = _table(given, is_one, name)
-            if (number := len(beside[field].doc_ids)) != len(tokens.doc_ids):
-                raise ValueError(
-                    f"Expected an array of {name} for each of the {len(tokens.doc_ids)} texts; got {number}. Pass both "
-                    "in the same order."
-                )
-    inputs = ScoreInputs(tokens, texts=texts, counts=counts, **beside)
-    values = score(inputs).values
+    more: dict[str, Any] = {}
+    if beside is not None:
+        field, name, given = beside
+        more[field] = _table(given, is_one, name)
+        if (number := len(more[field])) != len(tokens):
+            raise ValueError(
+                f"Expected an array of {name} for each of the {len(tokens)} texts; got {number}. Pass both in the same "
+                "order."
+            )
+    values = score(ScoreInputs(tokens, texts=texts, counts=counts, **more)).values
     return float(values[0]) if is_one else values
 
 

@@ -149,8 +149,7 @@ def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, r
     views = {view for item in wanted.values() for view in item.views}
     num_tables = len(views) + (scoring.reference is not None)
     expected = num_tables * sum(read.num_read) * BYTES_PER_TOKEN
-    there_is = memory_of_machine()
-    if there_is and expected > there_is / 2:
+    if expected > (there_is := memory_of_machine()) / 2:
         log.warning(
             "The observations of %s documents will take about %.1f GiB of memory; the machine has %.1f GiB. Stream the "
             "documents (data=streamed), or lower max_tokens.",
@@ -160,14 +159,9 @@ def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, r
         )
 
 
-def memory_of_machine() -> int | None:
+def memory_of_machine() -> int:
     """Bytes, or those of this process's container where it has fewer."""
-    try:
-        there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
-    try:
-        allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return there_is
-    return min(there_is, int(allowed)) if allowed.isdecimal() else there_is
+    there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    allowed = limit.read_text().strip() if limit.is_file() else "max"
+    return there_is if allowed == "max" else min(there_is, int(allowed))
