@@ -31,7 +31,8 @@ def numbers(result: dict) -> dict:
     of_run = ("made", "seconds", "commit")
     provenance = {name: value for name, value in result["provenance"].items() if name not in of_run}
     others = {name: value for name, value in result.items() if name != "seal"}
-    return {**others, "question": question, "provenance": provenance}
+    answer = {name: value for name, value in result["answer"].items() if name != "finished"}
+    return {**others, "question": question, "provenance": provenance, "answer": answer}
 
 
 def question(target: Path, reference: Path, documents: Path, *more: str) -> list[str]:

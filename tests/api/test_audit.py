@@ -221,7 +221,6 @@ def test_in_a_thread(question):
         ),
         ({"documents": [1, 2]}, "got a list of int"),
         ({"documents": [{"a": "x y", "b": "y z"}] * 30}, 'Name it: overrides=["data.text_field=a"]'),
-        *(({"overrides": wrong}, "overrides must be a list") for wrong in ("seed=1", [("seed", 1)], {5: 1}, 5)),
         ({"target": {"url": "http://127.0.0.1:9/v1"}}, "prism needs a value for target.model"),
         ({"overrides": ["sed=1"]}, "There is no key sed; did you mean seed?"),
         ({"seed": "one"}, "seed cannot be that"),

@@ -85,11 +85,11 @@ def test_scores_of_ones_own_model(nonmember, mine):
     import pyarrow.parquet as pq
 
     target, reference, data, _ = mine
-    said = nonmember("score", target.replace("target", "model"), data, "max_tokens=100")
+    said = nonmember("score", target, data, "max_tokens=100")
     assert said.status == 0, said.err
     assert "/outputs/scores/novels-tiny0" in said.last_line
     alone = pq.read_table(said.last_line).column_names
-    said = nonmember("score", target.replace("target", "model"), data, reference, "max_tokens=100")
+    said = nonmember("score", target, data, reference, "max_tokens=100")
     assert set(pq.read_table(said.last_line).column_names) - set(alone) == {"ref_diff", "ref_ratio"}
 
 

@@ -42,8 +42,7 @@ class Situation(Checked):
     known_read: bool = False  # whether there is text that the target is known to have read
     reference: bool = False  # a model that has certainly not read the texts
     out_models: bool = False  # several such
-    base: bool = False  # the model that the target was continued from is at hand (`fine_tuned` says that there is one)
-    fine_tuned: bool = False
+    base: bool = False  # the model that the target was continued from is at hand
     stand_in: bool = False  # another model of the target's size that has not read them
     order: bool = False  # the texts are a file in its public order
     works: bool = False  # they are passages of works (books, papers)
@@ -99,8 +98,6 @@ class Situation(Checked):
             "rephraser": "a model for paraphrasing",
         }
         parts += [words for name, words in descriptions.items() if getattr(self, name)]
-        if self.fine_tuned and not self.base:
-            parts.append("the target was fine-tuned, and its base model is not available")
         return "; ".join(parts)
 
 

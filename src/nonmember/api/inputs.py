@@ -14,7 +14,7 @@ from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
-from nonmember.checks import first_few, shown
+from nonmember.checks import first_few
 from nonmember.config.compose import composed, explained
 from nonmember.config.runs import builder_of
 from nonmember.config.words import literal, override, with_literal_paths
@@ -86,16 +86,10 @@ class Inputs:
             overrides: "key=value" each, or key -> value.
             settings: key -> value; None is left to the config.
         """
-        overrides = () if overrides is None else overrides
-        words = list(overrides) if isinstance(overrides, Iterable) else [overrides]
-        if isinstance(overrides, str) or not all(isinstance(word, str) for word in words):
-            raise ValueError(f"overrides must be a list of texts, as in overrides=['seed=1']; got {shown(overrides)}.")
-        given = (
-            [override(*item) for item in overrides.items()]
-            if isinstance(overrides, Mapping)
-            else with_literal_paths(words)
-        )
-        return cls([*given, *(override(key, value) for key, value in settings.items() if value is not None)])
+        words = [override(key, value) for key, value in settings.items() if value is not None]
+        if isinstance(overrides, Mapping):
+            return cls([*(override(*item) for item in overrides.items()), *words])
+        return cls([*with_literal_paths(overrides or ()), *words])
 
     @property
     def in_own_world(self) -> bool:
