@@ -58,6 +58,11 @@ def test_what_a_template_prints(template, printed):
         assert cell_text(CellTemplate(template).cell(here.runs, here)).replace("\\", "") == printed
 
 
+def test_a_tested_p_does_not_look_equal_to_its_level():
+    here = scope(made_up.result(p_value=0.0498))
+    assert cell_text(CellTemplate("{p_value:tested}").cell(here.runs, here)) == "0.0498"
+
+
 def test_a_table_by_a_fact_that_no_result_has_is_refused():
     here = scope(made_up.result(), made_up.result())
     with pytest.raises(ValueError, match="'here' goes by 'metric', which none of its 2 results has"):

@@ -76,10 +76,6 @@ class Collection:
     runs: tuple[Run, ...]
     unreadable: Mapping[str, str]
 
-    @property
-    def worlds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(run.question.world for run in self.runs))
-
 
 def load_runs(folders: Sequence[Path]) -> Collection:
     """All results below the folders in the order of their paths; of one cell of a sweep that lies there more than once,

@@ -102,10 +102,6 @@ class Block:
                 yield from cell.numbers
 
     @property
-    def is_tested(self) -> bool:
-        return any(number.adjusted for number in self.numbers())
-
-    @property
     def num_cells(self) -> int:
         return sum(len(row.cells) for row in self.rows)
 

@@ -123,7 +123,7 @@ class Quantity:
             return self._range(runs, world)
         if self.of in ENDS:
             return self._end(runs, world)
-        if self.form == TESTED and self.value is P_VALUE:
+        if self.form == TESTED and self.path == "p_value":
             return p_number(runs, world)
         made = number(runs, world, self.value, self.printed)
         if self.is_checked and made.value is not None and any(map(COUNTS["invalid"], runs)):
