@@ -91,9 +91,7 @@ def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
 def test_scores_that_take_further_passes_are_made_where_asked_for(score, texts, tmp_path):
     path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     unread = write_rows(tmp_path / "unread.jsonl", [{"text": "hare vole dusk rain"}, {"text": "mist tide clay"}])
-    # loss is what log_likelihood was called
-    settings = ("scores=[loss,lowercase]",)
-    said, table = score(path, f"prefix.path={unread}", *settings, "max_tokens=16")
+    said, table = score(path, f"prefix.path={unread}", "scores=[log_likelihood,lowercase]", "max_tokens=16")
     assert table.column_names == ["doc_id", "log_likelihood", "lowercase", "recall", *COUNTS]
     assert "lowercase takes a forward pass over the lowercased texts." in said.out
     for name in ("lowercase", "recall"):

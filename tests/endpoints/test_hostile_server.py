@@ -16,6 +16,7 @@ from nonmember.endpoints import Completion, Request, questions
 from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError, usage
+from nonmember.endpoints.table import opened
 
 CONCURRENCY = 2
 Page = Callable[[int], Response]  # number of the request -> what comes of it
@@ -47,7 +48,7 @@ class Outcome:
                 self.error = str(error)
                 assert "\n" not in self.error
             self.num_received = len(here.asked)
-        with self.client.table() as table:
+        with opened(self.client.folder) as table:
             self.num_kept = len(table)
 
 

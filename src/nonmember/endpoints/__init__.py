@@ -2,7 +2,7 @@
 
 from nonmember.endpoints.asked import AskedDocuments, Probe, Questions
 from nonmember.endpoints.client import Limits
-from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
+from nonmember.records.answers import Answer, Answers, Completion, ParsedAnswer, Request
 from nonmember.records.requirements import Access
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "AskedDocuments",
     "Completion",
     "Limits",
-    "Outcome",
     "ParsedAnswer",
     "Probe",
     "Questions",

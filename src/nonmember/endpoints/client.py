@@ -13,7 +13,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -165,10 +164,6 @@ class EndpointClient:
         endpoint = self.endpoint
         identity = {"url": endpoint.address, "model": endpoint.model, "form": endpoint.form}
         return self._store.growing("completions", last_part(endpoint.model), {"format": FORMAT, "endpoint": identity})
-
-    def table(self) -> AbstractContextManager[CompletionsTable]:
-        """The table of completions, opened."""
-        return opened(self.folder)
 
     def warnings(self) -> list[str]:
         """What a reader has to know of the answers."""

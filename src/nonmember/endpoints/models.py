@@ -201,7 +201,7 @@ class Columns:
             )
         by_prompt = "prompt_sha256" in names
         given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(names)
-        patterns = {name: _pattern(item) for name, item in given.items()}
+        patterns = {name: Pattern(item if "{" in item else f"{{{item}}}") for name, item in given.items()}
         return cls(
             {name: item for name, item in patterns.items() if name in PLAIN},
             {token: patterns[name] for name, token in named.items()},
@@ -232,10 +232,6 @@ class Columns:
     def _value(self, name: str, row: Row, where: str) -> str:
         pattern = self.patterns.get(name)
         return "" if pattern is None else pattern.filled(row, where)
-
-
-def _pattern(column: str) -> Pattern:
-    return Pattern(column if "{" in column else f"{{{column}}}")
 
 
 def _log(text: str, where: str) -> float:

@@ -26,6 +26,7 @@ from nonmember.endpoints.reading import (
     read_prompt_scores,
 )
 from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings, Sent, scored_text, sent
+from nonmember.endpoints.table import opened
 from nonmember.records import Corpus, Document, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
@@ -130,12 +131,12 @@ def _offer(client: EndpointClient, name: str, find: Any, *, missing: Any = None)
     offers = client.session.offers.setdefault(client.endpoint, {})
     if name not in offers:
         kept_as = client.endpoint.finding(name)
-        with client.table() as table:
+        with opened(client.folder) as table:
             offer = table.finding(kept_as)
         if offer is None:
             offer = find(client)
             if offer != missing:
-                with client.table() as table:
+                with opened(client.folder) as table:
                     table.remember(kept_as, offer)
         offers[name] = offer
     return offers[name]
@@ -362,7 +363,7 @@ def not_too_long(name: str, document: Document, max_tokens: int) -> str:
 def _need_some(client: EndpointClient, answers: Sequence[object]) -> None:
     refused = Counter(answer.reason for answer in answers if isinstance(answer, Refused))
     if answers and sum(refused.values()) == len(answers):
-        with client.table() as table:
+        with opened(client.folder) as table:
             table.forget_findings()  # it may be another server by now
         (reason, _), *_ = refused.most_common(1)
         raise EndpointError(f"{client.name} accepts none of {len(answers)} requests: {reason}.")

@@ -89,8 +89,7 @@ class Observation(Spec[T]):
 
     def reading(self, builder: Builder, folder: Path, description: str) -> Reading:
         compute = builder.compute
-        block_bytes = compute.block_mib * MIB
-        return Reading(folder, compute.trainer, compute.max_batch_tokens, block_bytes, description)
+        return Reading(folder, compute.trainer, compute.max_batch_tokens, compute.block_mib * MIB, description)
 
     def content(self, builder: Builder) -> str:
         """Fingerprint of the documents."""

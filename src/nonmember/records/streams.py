@@ -6,7 +6,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -246,9 +246,6 @@ class ShardWriter:
         (self._folder / UNFINISHED).replace(self._folder / name)
         self.shards.append(Shard(name, self._num_documents, self._num_chunks, self._digest.hexdigest()))
         self._begin()
-
-    def facts(self) -> list[dict[str, Any]]:
-        return [asdict(shard) for shard in self.shards]
 
     def _begin(self) -> None:
         self._writer: pq.ParquetWriter | None = None

@@ -23,7 +23,7 @@ from nonmember.observations import Scored, TokenStatistics
 from nonmember.results.result import SCORES
 from nonmember.runtime.files import replacing
 from nonmember.scoring.question import Scoring
-from nonmember.scoring.tally import Tally
+from nonmember.scoring.tally import Tally, scores_without
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,9 @@ class ScoreTable:
         if read is not None:
             columns["num_tokens_uncut"] = pa.array(read.num_all, pa.int64())
             columns["is_cut"] = list(read.is_cut)
-        columns["reason"] = pa.array([_first_reason(doc_id, reasons) for doc_id in columns["doc_id"]], pa.string())
+        lacking = (scores_without(doc_id, reasons) for doc_id in columns["doc_id"])
+        told = ("; ".join(f"{why} ({', '.join(names)})" for why, names in item.items()) or None for item in lacking)
+        columns["reason"] = pa.array(list(told), pa.string())
         counters = {name: dict(item.counters) for name, item in zip(wanted, scored, strict=True) if item.counters}
         return cls(columns, Tally.of(columns["doc_id"], int(num_tokens.sum()), read, reasons), counters)
 
@@ -116,16 +118,6 @@ def write_table(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     table.write(path, about)
     table.tally.say(corpus.dropped, limit, tokens)
     return path
-
-
-def _first_reason(doc_id: str, reasons: Mapping[str, Mapping[str, str]]) -> str | None:
-    """Why some score of the document is undefined."""
-    found = {name: why[doc_id] for name, why in reasons.items() if doc_id in why}
-    if not found:
-        return None
-    return "; ".join(
-        f"{why} ({', '.join(name for name in found if found[name] == why)})" for why in dict.fromkeys(found.values())
-    )
 
 
 def _say_what_is_not_unread(wanted: Mapping[str, family.Score], scoring: Scoring, builder: Builder) -> None:

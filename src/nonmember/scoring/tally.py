@@ -34,6 +34,15 @@ class DocumentSample:
         return ", ".join(self.first) + more
 
 
+def scores_without(doc_id: str, reasons: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
+    """Reason -> names of the scores that lack a value of the document for it.   reasons: as of `Tally.of`."""
+    names_of: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        if doc_id in why:
+            names_of.setdefault(why[doc_id], []).append(name)
+    return names_of
+
+
 @dataclass(frozen=True)
 class Tally:
     """num_tokens: scored ones.   cut: documents of which only a beginning was read.   longest: most tokens read of one;
@@ -51,13 +60,9 @@ class Tally:
         cls, doc_ids: Sequence[str], num_tokens: int, read: TextsRead | None, reasons: Mapping[str, Mapping[str, str]]
     ) -> Tally:
         """reasons: score -> id -> why it has no value."""
-        lacking: dict[str, dict[str, list[str]]] = {}  # id -> reason -> scores
-        for name, why in reasons.items():
-            for doc_id, reason in why.items():
-                lacking.setdefault(doc_id, {}).setdefault(reason, []).append(name)
         without: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for doc_id in doc_ids:
-            for reason, names in lacking.get(doc_id, {}).items():
+            for reason, names in scores_without(doc_id, reasons).items():
                 without.setdefault((reason, tuple(names)), []).append(doc_id)
         cut = [] if read is None else [item for item, is_cut in zip(doc_ids, read.is_cut, strict=True) if is_cut]
         longest = None if read is None else max(read.num_read, default=0)

@@ -114,7 +114,7 @@ class Streamed(CorpusSpec):
             "num_words": num_words,
             "dropped": dict(sorted(dropped.items())),
             "fingerprint": shards.fingerprint,
-            "shards": writer.facts(),
+            "shards": [vars(shard) for shard in writer.shards],
         }
 
     def load(self, builder: Builder, entry: Entry) -> Corpus:
@@ -157,5 +157,6 @@ def _noted(folder: Path) -> dict[str, Any]:
 
 
 def _note(folder: Path, writer: ShardWriter, cursor: Cursor, dropped: Counter[str], num_words: int) -> None:
-    note = {"shards": writer.facts(), "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
+    shards = [vars(shard) for shard in writer.shards]
+    note = {"shards": shards, "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
     write_text_atomically(folder / CURSOR_FILE, json.dumps(note))
