@@ -13,6 +13,22 @@ from nonmember.results.result import AuditedModel
 VERDICTS = {"cleared": "evidence_of_non_membership", "found": "evidence_of_membership"}
 
 
+def planted(target, name, model, verdict, data, **given):
+    """An audit of a target that read so. verdict: cleared, found, or as results have it.   model: its key."""
+    plain = {"half": "reported", "set": name, "domain": name.partition("-")[0], "base": "s", "place": 0, "run": 302}
+    made = made_up.result(
+        world="dose_study",
+        corpus=name,
+        data=plain | data,
+        verdict=VERDICTS.get(verdict, verdict),
+        truth=None,
+        keys={"audit": "0" * 16, "target": model},
+        **given,
+    )
+    question = dataclasses.replace(made.question, models={**made.question.models, "target": target})
+    return dataclasses.replace(made, question=question)
+
+
 def audit(
     dose=0,
     related=0,
@@ -28,60 +44,25 @@ def audit(
     share=1.0,
     **data,
 ):
-    """verdict: cleared, found, or as results have it.   model: the key of the target."""
-    details = {"cleared_dose": cleared, "panel": "v1"}
-    made = made_up.result(
-        method="dose",
-        world="dose_study",
-        sweep=sweep,
-        corpus=name,
-        num_documents=100,
-        data={"half": "reported", "set": name, "domain": name.partition("-")[0], "base": "s", "place": 0, "run": 302}
-        | data,
-        statistic=float(dose) if estimate is None else estimate,
-        p_value=0.5,
-        ci_low=low,
-        ci_high=high,
-        verdict=VERDICTS.get(verdict, verdict),
-        truth=None,
-        details=details,
-        keys={"audit": "0" * 16, "target": model},
-    )
-    return of_target(made, AuditedModel(Exposure(share, dose), root="micro_s", related=Exposure(1.0, related)))
-
-
-def of_target(made, target):
-    question = dataclasses.replace(made.question, models={**made.question.models, "target": target})
-    return dataclasses.replace(made, question=question)
+    """By the dose meter."""
+    target = AuditedModel(Exposure(share, dose), root="micro_s", related=Exposure(1.0, related))
+    told = {
+        "statistic": float(dose) if estimate is None else estimate,
+        "p_value": 0.5,
+        "ci_low": low,
+        "ci_high": high,
+        "num_documents": 100,
+        "details": {"cleared_dose": cleared, "panel": "v1"},
+    }
+    return planted(target, name, model, verdict, data, method="dose", sweep=sweep, **told)
 
 
 def rival(
-    method,
-    dose,
-    statistic,
-    *,
-    name="scipy-a",
-    model="m0",
-    verdict="score_only",
-    sweep="dose_rivals",
-    seconds=1.0,
-    **data,
+    method, dose, statistic, *, name="scipy-a", model="m0", verdict="score_only", sweep="arena", seconds=1.0, **data
 ):
-    """An audit by another method."""
-    made = made_up.result(
-        method=method,
-        world="dose_study",
-        sweep=sweep,
-        corpus=name,
-        statistic=statistic,
-        data={"half": "reported", "set": name, "domain": name.partition("-")[0], "base": "s", "place": 0, "run": 302}
-        | data,
-        verdict=VERDICTS.get(verdict, verdict),
-        keys={"audit": "0" * 16, "target": model},
-        seconds=seconds,
-        truth=None,
-    )
-    return of_target(made, AuditedModel(Exposure(1.0, dose), root="micro_s"))
+    """By another method."""
+    target, told = AuditedModel(Exposure(1.0, dose), root="micro_s"), {"statistic": statistic, "seconds": seconds}
+    return planted(target, name, model, verdict, data, method=method, sweep=sweep, **told)
 
 
 def study():

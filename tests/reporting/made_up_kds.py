@@ -79,29 +79,10 @@ def everything(shares=SHARES, num_draws=5):
         told = {name: slope(c) for name, slope in slopes.items()}
         yield kds(c, draw, some(0.4, -1.0)(c), baselines=told, fsd=told, data={"domain": domain})
     for domain, draw, c in itertools.product(made_up.DOMAINS[:2], range(3), SHARES):
-        told = {name: some(0, -0.5)(c) for name in BASELINES}
-        yield kds(c, draw, some(0, -0.8)(c), "kds_control", UNREAD, told, told, data={"domain": domain})
+        told, here = {name: some(0, -0.5)(c) for name in BASELINES}, {"domain": domain}
+        yield kds(c, draw, some(0, -0.8)(c), "kds_control", UNREAD, told, told, data=here)
         for (target, slope), epochs in itertools.product({READ: 0.4, UNREAD: -0.4}.items(), (1, 4)):
             training = {"training": {"optimization": {"epochs": epochs}}}
-            yield kds(
-                c,
-                draw,
-                some(slope, -1.0)(c),
-                "kds_epochs",
-                target,
-                told,
-                {},
-                settings=training,
-                data={"domain": domain},
-            )
+            yield kds(c, draw, some(slope, -1.0)(c), "kds_epochs", target, told, {}, settings=training, data=here)
         for settings in ABLATIONS:
-            yield kds(
-                c,
-                draw,
-                some(0.2, -1.0)(c),
-                "kds_ablation",
-                settings=settings,
-                data={"domain": domain},
-                baselines={},
-                fsd={},
-            )
+            yield kds(c, draw, some(0.2, -1.0)(c), "kds_ablation", READ, {}, {}, settings=settings, data=here)

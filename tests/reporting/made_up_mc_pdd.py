@@ -79,16 +79,8 @@ def mc_pdd(
 
 def contaminated(suspect, reference, candidate, epochs, **more):
     settings = {"epochs": epochs, "mc_pdd": {"reference": "non_member"}, "reference": None}
-    return mc_pdd(
-        suspect,
-        reference,
-        "mc_pdd_contamination",
-        candidate=candidate,
-        method="mc_pdd_contaminated",
-        settings=settings,
-        truth=None,
-        **more,
-    )
+    told = {"method": "mc_pdd_contaminated", "candidate": candidate, "settings": settings, "truth": None}
+    return mc_pdd(suspect, reference, "mc_pdd_contamination", **told | more)
 
 
 def rivals(domain="scipy"):
@@ -116,13 +108,8 @@ def everything():
     for domain in DOMAINS:
         here = {"domain": domain}
         for target, read in ((MEMBER, True), (UNTOUCHED, False)):
-            yield mc_pdd(
-                0.5 if read else 0.36,
-                p=0.002 if read else 0.4,
-                target=target,
-                data=here,
-                truth="member" if read else "non_member",
-            )
+            rate, p, truth = (0.5, 0.002, "member") if read else (0.36, 0.4, "non_member")
+            yield mc_pdd(rate, p=p, target=target, data=here, truth=truth)
         for strategy, number in itertools.product(("max", "random"), (1, 3, 5)):
             yield mc_pdd(sweep="mc_pdd_words", data=here, settings={"strategy": strategy, "num_words": number})
         for number in (1, 2, 3):

@@ -13,20 +13,11 @@ ASCENDING = np.arange(20.0)
 NAMES = [f"library{index:02}-a" for index in range(20)]
 
 
-def entered(method, dose, values, verdict="score_only", seconds=1.0, sweep="arena"):
+def entered(method, dose, values, verdict="score_only", **more):
     """A target for each dose, by its place; the blind baseline knows none."""
     for name, value in zip(NAMES, values, strict=True):
-        made = rival(
-            method,
-            dose,
-            float(value),
-            name=name,
-            model=f"m{dose}-{name}",
-            verdict=verdict,
-            sweep=sweep,
-            seconds=seconds,
-            place=dose,
-        ).that_made({"tokens_observed": 9500})
+        given = {"name": name, "model": f"m{dose}-{name}", "verdict": verdict, "place": dose, **more}
+        made = rival(method, dose, float(value), **given).that_made({"tokens_observed": 9500})
         if method == "blind":
             made = dataclasses.replace(made, question=dataclasses.replace(made.question, target=None, models={}))
         yield made
@@ -89,11 +80,11 @@ def test_verdicts_by_what_was_read(sections):
     assert counted(found, "LLM-DI: read", "1x") == "20 of 20"
 
 
-def levels(dose, means, gains, sweep="arena", **data):
+def levels(dose, means, gains, **more):
     """Of each set an audit of two scores."""
     for name, mean, gain in zip(NAMES, means, gains, strict=True):
         told = {"means": {"loss": float(mean)}, "less_reference": {"loss": float(gain)}, "less_heldout": {"loss": 0.0}}
-        made = rival("levels", dose, float(mean), name=name, model=f"m{dose}-{name}", sweep=sweep, place=dose, **data)
+        made = rival("levels", dose, float(mean), name=name, model=f"m{dose}-{name}", place=dose, **more)
         yield dataclasses.replace(made, statistics=dataclasses.replace(made.statistics, details=told))
 
 
@@ -128,9 +119,8 @@ def test_one_test_of_several_scores_is_a_contestant_for_each(arena_paper):
 
     def by(score, verdict):
         for dose in (0, 2):
-            for item in entered(
-                "difference_in_differences", dose, ASCENDING + dose, verdict if dose else "inconclusive"
-            ):
+            said = verdict if dose else "inconclusive"
+            for item in entered("difference_in_differences", dose, ASCENDING + dose, said):
                 yield dataclasses.replace(item, question=dataclasses.replace(item.question, score=score))
 
     made = built(arena_paper, *by("minkpp(0.2)", "found"), *by("top_loss(20)", "inconclusive"))
@@ -150,10 +140,8 @@ def test_each_number_of_documents_has_its_points_in_the_panel_of_its_dose(arena_
     def by(number, above):
         for dose, values in ((0, ASCENDING), (1, ASCENDING + above), (4, ASCENDING + 100)):
             for method in ("kds", "llm_di")[: 2 if number == 50 else 1]:
-                for item in entered(method, dose, values if method == "kds" else -values):
-                    question = dataclasses.replace(item.question, sweep="arena_sizes")
-                    data = {**question.data, "number": number}
-                    yield dataclasses.replace(item, question=dataclasses.replace(question, data=data))
+                signed = values if method == "kds" else -values
+                yield from entered(method, dose, signed, sweep="arena_sizes", number=number)
 
     (figure,) = built(arena_paper, *by(50, 3), *by(200, 10))["sizes"].figures
     canvas = next(item for name, item in painted.items() if "arena-sizes" in name)
