@@ -171,7 +171,7 @@ def test_ids_that_name_several_texts_are_reported(make_model, caplog):
         ({"documents": "The cat sat.\n" * 99}, r"documents must be a list of texts, or a path; got one text"),
         ({"documents": "my file.jsonl"}, "Expected a file, or a pattern that matches files, at my file.jsonl"),
         ({"documents": pd.DataFrame({"text": [float("nan")] * 2})}, r'none holds text. Name it: overrides=\["data.t'),
-        ({"model": None}, r"An argument is missing; pass model=\.\.\. to nm\.score\.$"),
+        ({"model": None}, "No value was given for target.path"),
         ({"model": 3}, "model must be a path, a name on the Hugging Face hub, or"),
     ],
 )

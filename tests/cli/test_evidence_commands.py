@@ -49,7 +49,7 @@ def test_the_whole_way(nonmember, sealed):
     assert "with the tokenizer that is the text of the documents" in said.err
 
     said = nonmember("verify", "one.zip", "--signer", "my.key.pub")
-    assert (said.status, said.last_line.startswith("Verified: ")) == (0, True), said.out
+    assert (said.status, said.out.startswith("Verified: ")) == (0, True), said.out
     assert "question, documents, models, settings, seed and versions are the sealed ones" in said.out
 
     more = ["--documents", "docs.jsonl", "--secret", "seal.json.private"]

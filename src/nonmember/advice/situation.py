@@ -3,6 +3,7 @@ up."""
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,8 +15,8 @@ from nonmember.checks import Checked, Count, Number
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus
 from nonmember.records.requirements import ACCESS, Access
-from nonmember.results.outcomes import outcome_paths, read_outcome
-from nonmember.results.result import AuditResult
+from nonmember.results.result import RESULT, AuditResult
+from nonmember.runtime.files import files_below
 
 Offered = Literal["none", "text", "top_logprobs", "logprobs", "weights"]
 Heldout = Literal["none", "same_draw", "other_date"]
@@ -141,18 +142,9 @@ def about_texts(corpus: Corpus) -> dict[str, Any]:
 
 def past_audits(folder: Path) -> Mapping[str, Past]:
     """Median wall time by method, of the results below a folder; those that cannot be read are left out."""
-    if not folder.is_dir():
-        return {}
-    try:
-        paths = outcome_paths(folder)
-    except ValueError:
-        return {}
     seconds: dict[str, list[float]] = {}
-    for path in paths:
-        try:
-            outcome = read_outcome(path)
-        except ValueError:
-            continue
-        if isinstance(outcome, AuditResult):
-            seconds.setdefault(outcome.question.method, []).append(outcome.provenance.seconds)
+    for path in files_below(folder, RESULT):
+        with contextlib.suppress(ValueError):
+            result = AuditResult.load(path)
+            seconds.setdefault(result.question.method, []).append(result.provenance.seconds)
     return {method: Past(statistics.median(took), len(took)) for method, took in seconds.items()}

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from nonmember.api.inputs import Inputs, Overrides, at_work
 from nonmember.api.results import load_scores
-from nonmember.config.roots import NotGiven
 from nonmember.config.runs import scoring_of
 from nonmember.scoring.write import write_scores
 
@@ -85,19 +84,9 @@ def score(
     inputs.add_texts("prefix", prefix, node="prefix")
     with at_work():
         with inputs.composed("score") as (config, folder):
-            try:
-                scoring, builder, export = scoring_of(config), inputs.builder_of(config), config.export
-            except NotGiven as error:
-                raise ValueError(
-                    f"An argument is missing; pass {', '.join(map(_keyword, error.keys))} to nm.score."
-                ) from None
+            scoring, builder, export = scoring_of(config), inputs.builder_of(config), config.export
         path = write_scores(scoring, builder, folder, export)
     return _read(path)
-
-
-def _keyword(key: str) -> str:
-    name = {"target.path": "model", "data.path": "documents"}.get(key)
-    return f"{name}=..." if name else f"overrides=['{key}=...']"
 
 
 def _read(path: Path) -> Any:

@@ -130,6 +130,7 @@ def _gathered(
 
     from nonmember.config import runs
     from nonmember.config.roots import register
+    from nonmember.config.safety import CODE, leaves
     from nonmember.config.words import literal
     from nonmember.evidence.gathering import KeptStore, gather
 
@@ -144,7 +145,7 @@ def _gathered(
             kept = json_object(path)
         except (ValueError, OSError) as error:
             raise ValueError(f"{path} cannot be read ({error}). Run the audit again.") from error
-        if not trust_remote_code and _runs_code_of_a_model(kept):
+        if not trust_remote_code and any(value and key.endswith(CODE) for key, value in leaves(kept)):
             raise ValueError(f"{path} would have a model's own code run. If you trust it, add --trust-remote-code.")
         config = OmegaConf.create({**literal(kept), "seal": None})
         assert OmegaConf.is_dict(config)
@@ -158,12 +159,6 @@ def _gathered(
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"{folder} cannot be bundled: {reason_of(error)}. Run the audit again.") from error
     return audits
-
-
-def _runs_code_of_a_model(config: Any) -> bool:
-    inner = config.values() if isinstance(config, dict) else config if isinstance(config, list) else ()
-    own = isinstance(config, dict) and bool(config.get("trust_remote_code"))
-    return own or any(map(_runs_code_of_a_model, inner))
 
 
 def _write_documents(audits: Sequence[Gathered], path: Path) -> None:

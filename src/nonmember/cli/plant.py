@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.yaml_files import value_of
-
-if TYPE_CHECKING:
-    from nonmember.evidence.canaries import Making
 
 HELP = """nonmember plant: plants canaries in documents that are not yet published, for an exact test later.
 
@@ -54,18 +49,15 @@ def main() -> None:
     if given[0] == "holdout":
         _holdout(given[1:])
         return
-    documents, out, making, overrides = _settings(given)
-    from nonmember.artifacts.store import Store
     from nonmember.config.build import build, check_places
     from nonmember.config.runs import reading
-    from nonmember.evidence.canaries import COMMITMENT, make, require_new
+    from nonmember.evidence.canaries import COMMITMENT, Making, make, require_new
 
-    require_new(folder := path_of(out))
-    # In a store of its own: that of audits would keep what must stay secret.
-    with (
-        tempfile.TemporaryDirectory() as store,
-        reading(documents, overrides, Store(Path(store))) as (config, corpus, builder),
-    ):
+    paths, own, overrides = _split(given, [field.name for field in fields(Making)])
+    has_model = any(word.startswith(("model", "target")) for word in overrides)
+    making = Making.of(own, has_model=has_model)
+    require_new(folder := path_of(paths["out"]))
+    with reading(paths["documents"], overrides) as (config, corpus, builder):
         model = build(config.target) if making.kind == "sampled" else None
         check_places(model)
         made = make(making, folder, builder.get(corpus), builder, model)
@@ -85,16 +77,12 @@ def main() -> None:
 
 def _holdout(given: list[str]) -> None:
     paths, own, overrides = _split(given, ["share"])
-    from nonmember.artifacts.store import Store
     from nonmember.config.runs import reading
     from nonmember.evidence.canaries import COMMITMENT, require_new
     from nonmember.evidence.holdout import FILES, KEPT, PUBLISHED, SHIFTS, holdout_power, make
 
     require_new(folder := path_of(paths["out"]), FILES)
-    with (
-        tempfile.TemporaryDirectory() as store,
-        reading(paths["documents"], overrides, Store(Path(store))) as (_, corpus, builder),
-    ):
+    with reading(paths["documents"], overrides) as (_, corpus, builder):
         made = make(folder, builder.get(corpus), **own)
     (published, kept), clusters = made.num_documents, made.num_clusters
     powers = ", ".join(f"{holdout_power(shift, *clusters, ERROR):.2f} for {shift:g}" for shift in SHIFTS)
@@ -125,15 +113,6 @@ def _power(copies: int, number: int, variants: int) -> str:
         f"cop{'ies' if known > 1 else 'y'} (docs/studies/canaries.md); for {POWER:g} "
         f"{enough or f'more than {NUMBERS[-1]}'} canaries are needed"
     )
-
-
-def _settings(given: list[str]) -> tuple[str, str, Making, list[str]]:
-    """Documents, folder, how canaries are made, and the settings of the documents and the model."""
-    from nonmember.evidence.canaries import Making
-
-    paths, own, overrides = _split(given, [field.name for field in fields(Making)])
-    has_model = any(word.startswith(("model", "target")) for word in overrides)
-    return paths["documents"], paths["out"], Making.of(own, has_model=has_model), overrides
 
 
 def _split(given: list[str], names: list[str]) -> tuple[dict[str, str], dict[str, Any], list[str]]:

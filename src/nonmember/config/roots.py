@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -244,19 +244,11 @@ def _require_group(config: DictConfig) -> None:
 NOT_ALWAYS_NEEDED = ("world.", "data.heldout.", "data.unseen.")
 
 
-class NotGiven(ValueError):
-    """keys: of the config, that the command needs."""
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self.keys = list(keys)
-        added = " ".join(f"{key}=VALUE" for key in keys)
-        super().__init__(f"No value was given for {' and '.join(keys)}; add {added} to the command.")
-
-
 def require_complete(config: DictConfig) -> None:
-    """Raise NotGiven for the values that the YAML leaves to the user (`???`) and that were not given."""
+    """Raise ValueError for the values that the YAML leaves to the user (`???`) and that were not given."""
     if missing := [key for key in missing_keys(config) if not key.startswith(NOT_ALWAYS_NEEDED)]:
-        raise NotGiven(missing)
+        added = " ".join(f"{key}=VALUE" for key in missing)
+        raise ValueError(f"No value was given for {' and '.join(missing)}; add {added} to the command.")
 
 
 def missing_keys(config: DictConfig) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -125,12 +126,12 @@ def _of_config(kind: type[AnyBuilder], config: DictConfig, store: Store | None, 
 
 
 @contextlib.contextmanager
-def reading(
-    documents: str, overrides: Sequence[str], store: Store | None = None
-) -> Iterator[tuple[DictConfig, Any, Builder]]:
-    """`score`'s config for these documents, their corpus and a builder, for commands that read texts as it does."""
-    with explained(), composed("score", [override("data.path", documents), *overrides]) as (config, _):
-        yield config, corpus_to_read(config), builder_of(config, store)
+def reading(documents: str, overrides: Sequence[str]) -> Iterator[tuple[DictConfig, Any, Builder]]:
+    """`score`'s config for these documents, their corpus and a builder, for commands that read texts as it does. In a
+    store of its own, which is removed: that of audits would keep what must stay secret."""
+    words = [override("data.path", documents), *overrides]
+    with explained(), tempfile.TemporaryDirectory() as store, composed("score", words) as (config, _):
+        yield config, corpus_to_read(config), builder_of(config, Store(Path(store)))
 
 
 def corpus_to_read(config: DictConfig) -> Any:

@@ -155,8 +155,6 @@ def environment(name: str, *default: str | None) -> str | None:
             f"${{oc.env:...}} must name NONMEMBER_... or WANDB_MODE; got {name!r}, which no config may read. Give the "
             "value itself as key=value."
         )
-    if default and not isinstance(default[0], str | int | float | None):
-        raise ValueError(f"${{oc.env:{name},...}} must have a plain value as its default; got {default[0]!r}.")
     if name not in os.environ and not default:
         raise ValueError(f"The environment variable {name} is not set; set it, or give the value itself as key=value.")
     value = os.environ.get(name, default[0] if default else None)
@@ -179,19 +177,19 @@ def check_code(config: DictConfig) -> None:
     """Raises ValueError where a file, and not the command line, says that code which comes with a model is to run."""
     words = [str(word).partition("=")[0] for word in OmegaConf.select(config, "hydra.overrides.task", default=())]
     asked = any(word.endswith(CODE) for word in words)
-    for key, value in _leaves(OmegaConf.to_container(config, resolve=False), ""):
+    for key, value in leaves(OmegaConf.to_container(config, resolve=False)):
         from_grid = key.startswith(("grid.", "hydra.sweeper.")) and CODE in key
         if from_grid or (key.endswith(f".{CODE}") and value not in (False, None) and not asked):
             raise ValueError(f"{key}={value}: say so on the command line, not in a file; a model's own code would run.")
 
 
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _leaves(inner, f"{key}.{name}".lstrip("."))
+            yield from leaves(inner, f"{key}.{name}".lstrip("."))
     elif isinstance(value, list):
         for inner in value:
-            yield from _leaves(inner, key)
+            yield from leaves(inner, key)
     else:
         yield key, value
 
@@ -200,8 +198,8 @@ def check_secrets(config: DictConfig) -> None:
     """Raises ValueError for a secret, wherever it stands, before Hydra writes the config, and the words it is made of,
     to disk. The message does not repeat it."""
     refuse_secrets([str(word) for word in OmegaConf.select(config, "hydra.overrides.task", default=())])
-    leaves = _leaves(OmegaConf.to_container(config, resolve=False), "")
-    for key, value in sorted(leaves, key=lambda item: item[0].startswith("hydra")):
+    written = leaves(OmegaConf.to_container(config, resolve=False))
+    for key, value in sorted(written, key=lambda item: item[0].startswith("hydra")):
         if value == MISSING or isinstance(value, bool) or not isinstance(value, str | int | float):
             continue
         value = str(value)
