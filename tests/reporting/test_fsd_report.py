@@ -64,23 +64,12 @@ def test_table_2_is_the_mean_of_table_15(fsd_paper):
 
 def test_table_15_has_the_papers_number_beside_the_papers_model_alone(fsd_paper):
     def result(target):
-        return fsd(
-            "fsd_main",
-            target,
-            one_score(0.5, 0.7),
-            world="pythia",
-            truth="member",
-            data={"domain": "bookcorpus2", "read": "once"},
-        )
+        data = {"domain": "bookcorpus2", "read": "once"}
+        return fsd("fsd_main", target, one_score(0.5, 0.7), world="pythia", truth="member", data=data)
 
-    (row,) = [
-        row
-        for row in block(built(fsd_paper, result("pythia-6.9b"))["table2"], "table15-pythia").rows
-        if row.name == "BookC2"
-    ]
-    assert cell_text(row.cells[0]) == "0.500 / 0.700 (.528 / .885)"
-    found = block(built(fsd_paper, result("pythia-2.8b"))["table2"], "table15-pythia")
-    assert text(found, "BookC2", "ppl") == "0.500 / 0.700"
+    for target, printed in (("pythia-6.9b", "0.500 / 0.700 (.528 / .885)"), ("pythia-2.8b", "0.500 / 0.700")):
+        found = block(built(fsd_paper, result(target))["table2"], "table15-pythia")
+        assert text(found, "BookC2", "ppl") == printed
 
 
 def test_tables_3_and_13_want_targets_of_several_sizes(fsd_paper):
@@ -156,17 +145,10 @@ def test_figure_4_starts_with_base_and_takes_medians_over_draws(fsd_paper):
 
 
 def test_figure_6_is_of_books_alone(fsd_paper):
+    given = {"sweep": "fsd_books", "target": "pythia-6.9b", "world": "pythia", "truth": "member"}
     books = [
-        fsd(
-            "fsd_books",
-            "pythia-6.9b",
-            one_score(0.5, auc),
-            details={"num_unseen": num},
-            world="pythia",
-            truth="member",
-            data={"domain": "bookcorpus2", "num_unseen": num},
-        )
-        for num, auc in ((100, 0.7), (500, 0.8))
+        fsd(scores=one_score(0.5, auc), details=seen, data={"domain": "bookcorpus2"} | seen, **given)
+        for seen, auc in (({"num_unseen": 100}, 0.7), ({"num_unseen": 500}, 0.8))
     ]
     sections = built(fsd_paper, *books)
     auc, tpr = sections["figure6"].figures
@@ -191,14 +173,11 @@ def test_older_and_newer_classes_stand_beside_each_other(fsd_paper):
 
 def test_the_papers_split_stands_beside_the_clean_one(fsd_paper):
     results = [
-        fsd(
-            "fsd_protocol",
-            UNREAD,
-            one_score(0.5, auc),
-            data={"split_by": by},
-            details={"num_leaked": {"members": 0, "nonmembers": leaked}},
+        fsd("fsd_protocol", UNREAD, one_score(0.5, auc), data={"split_by": by}, details={"num_leaked": leaked})
+        for by, auc, leaked in (
+            ("cluster", 0.51, {"members": 0, "nonmembers": 0}),
+            ("document", 0.7, {"members": 0, "nonmembers": 80}),
         )
-        for by, auc, leaked in (("cluster", 0.51, 0), ("document", 0.7, 80))
     ]
     found = block(built(fsd_paper, *results)["protocol"], "protocol-micro")
     assert text(found, "scipy, split by article, ppl", "base model") == "0.500 / 0.510"
