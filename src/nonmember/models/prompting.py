@@ -42,7 +42,7 @@ def encode_prompts(tokenizer: Any, parts: Sequence[PromptParts]) -> list[list[in
         return _encoded_plain(tokenizer, [item.plain for item in parts])
     if any(item.bare for item in parts):
         return [encode_prompts(tokenizer, [item])[0] for item in parts]
-    return _encoded_chat(tokenizer, [_chat(tokenizer, item) for item in parts])
+    return ids_of(tokenizer, [_chat(tokenizer, item) for item in parts], add_special_tokens=False)
 
 
 def answer_ids(tokenizer: Any, question: Question) -> list[int]:
@@ -53,8 +53,9 @@ def answer_ids(tokenizer: Any, question: Question) -> list[int]:
 def shortened(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> list[str]:
     """The texts, the longer ones cut on the right to so many tokens."""
     encoded = ids_of(tokenizer, texts, add_special_tokens=False)
+    broken = "\N{REPLACEMENT CHARACTER}"  # of a character that was cut in the middle of its bytes
     return [
-        text if len(ids) <= max_tokens else _without_broken_end(tokenizer.decode(ids[:max_tokens]))
+        text if len(ids) <= max_tokens else tokenizer.decode(ids[:max_tokens]).rstrip(broken)
         for text, ids in zip(texts, encoded, strict=True)
     ]
 
@@ -120,11 +121,6 @@ def _forms(parts: PromptParts, answer: str | None) -> Iterator[Turns]:
         yield [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in form]
 
 
-def _encoded_chat(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """The template writes the special tokens itself."""
-    return ids_of(tokenizer, texts, add_special_tokens=False)
-
-
 def _encoded_plain(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """Behind what the tokenizer puts before a text, and without what it puts behind one: the model is to go on."""
     front, encoded = encode_pieces(tokenizer, texts)
@@ -135,7 +131,7 @@ def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
     """What an answer adds to a prompt; where nothing can be told from that, its first piece alone."""
     (prompt,) = prompt_ids(tokenizer, question, [""])
     if _has_chat_template(tokenizer):
-        (whole,) = _encoded_chat(tokenizer, [_chat(tokenizer, _parts_of(question, ""), answer)])
+        (whole,) = ids_of(tokenizer, [_chat(tokenizer, _parts_of(question, ""), answer)], add_special_tokens=False)
         alone = answer
     else:
         (whole,) = _encoded_plain(tokenizer, [f"{_parts_of(question, '').plain} {answer}"])
@@ -143,8 +139,3 @@ def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
     if whole[: len(prompt)] == prompt and len(whole) > len(prompt):
         return whole[len(prompt)]
     return ids_of(tokenizer, [alone], add_special_tokens=False)[0][0]
-
-
-def _without_broken_end(text: str) -> str:
-    """Without the character that was cut in the middle of its bytes."""
-    return text.rstrip("\N{REPLACEMENT CHARACTER}")

@@ -35,16 +35,6 @@ POSITIONS = (
 )
 # Types that have recurrence, or biases by distance, in place of positions, whatever their files say beside.
 WITHOUT_POSITIONS = {"bloom", "cpmant", "falcon_mamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "xlnet", "xlstm"}
-# Types whose learned positions begin behind the number of the padding token, so that the first ones are never used.
-COUNTED_FROM_PADDING = {
-    "camembert",
-    "data2vec-text",
-    "roberta",
-    "roberta-prelayernorm",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "xmod",
-}
 
 
 @dataclass(frozen=True)
@@ -232,6 +222,5 @@ def position_limit(config: Any) -> int | None:
     for name in POSITIONS:
         value = getattr(text, name, None)
         if isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value):
-            reserved = 0 if text.model_type not in COUNTED_FROM_PADDING else (text.pad_token_id or 0) + 1
-            return int(value) - reserved if reserved < value <= LARGEST_LIMIT else None
+            return int(value) if 0 < value <= LARGEST_LIMIT else None
     return None

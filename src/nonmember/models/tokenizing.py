@@ -223,7 +223,8 @@ def _set_front(tokenizer: Any, bos: str) -> None:
     # As lists, since tokens may hold blanks and colons, which a template in one piece of text would be cut at.
     template = processors.TemplateProcessing(single=pieces, pair=[*pieces, "$B"], special_tokens=list(special.items()))
     backend = tokenizer.backend_tokenizer
-    offsets = [item for item in _leaves(_state(backend.post_processor)) if item.get("type") == "ByteLevel"]
+    steps = _steps(json.loads(backend.to_str())["post_processor"])
+    offsets = [item for item in steps if item["type"] == "ByteLevel"]
     kept = [processors.ByteLevel(trim_offsets=item["trim_offsets"]) for item in offsets]
     backend.post_processor = processors.Sequence([*kept, template]) if kept else template
 
@@ -268,14 +269,8 @@ def _switch_off_draws(tokenizer: Any) -> None:
         setattr(model, name, None)
 
 
-def _state(component: Any) -> Any:
-    """As tokenizer.json has it."""
-    return None if component is None else json.loads(component.__getstate__())
-
-
-def _leaves(state: Any) -> list[Mapping[str, Any]]:
-    """The steps of which sequences of steps consist."""
-    if not isinstance(state, Mapping):
+def _steps(state: Any) -> list[Mapping[str, Any]]:
+    """Of a post-processor, as tokenizer.json has it: those of which it consists."""
+    if not state:
         return []
-    inner = next((state[name] for name in ("normalizers", "pretokenizers", "processors") if name in state), None)
-    return [state] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
+    return [step for item in state["processors"] for step in _steps(item)] if "processors" in state else [state]

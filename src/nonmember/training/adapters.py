@@ -80,12 +80,11 @@ def add_adapter(model: Any, adapter: Lora | AdaLora | Ia3, *, seed: int, num_ste
     try:
         return _wrapped(lambda base: get_peft_model(base, _config(adapter, num_steps, usual)), model, seed)
     except ValueError as error:  # peft's own sentences speak of its classes
-        if adapter.target_modules is None:
+        named = adapter.target_modules
+        if named is None:
             what = f"peft knows no usual modules of a {model.config.model_type} model for {adapter.kind}"
         else:
-            names = (
-                adapter.target_modules if isinstance(adapter.target_modules, str) else ", ".join(adapter.target_modules)
-            )
+            names = named if isinstance(named, str) else ", ".join(named)
             what = f"The model has no modules called {names} that {adapter.kind} can adapt"
         known = ", ".join(names_of_linear_modules(model))
         advice = f"name some of {known} in adapter.target_modules" if known else "it has no linear layers to name"
@@ -133,12 +132,6 @@ def dropout_of_adapter(model: Any) -> Iterator[None]:
     finally:
         for module, training in zip(modules, flags, strict=True):
             module.training = training
-
-
-def adapted_modules(model: PeftModel) -> list[str]:
-    """Last parts of the names of the modules that the adapter changes."""
-    config: Any = model.active_peft_config
-    return sorted(config.target_modules)
 
 
 def names_of_linear_modules(model: Any) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import logging
 import os
 import random
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ log = logging.getLogger(__name__)
 
 KEPT = 2  # the one before is there in case the last is damaged
 CHECKSUM_LENGTH = 16
-_BLOCK = 1 << 20
 
 
 class PlainCheckpointIO(TorchCheckpointIO):
@@ -148,7 +146,7 @@ class RandomState(lightning.Callback):
         state, self._restored = self._restored, None
         torch.set_rng_state(state["torch"].cpu())
         version, internal, gauss = state["python"]
-        random.setstate((version, tuple(torch.as_tensor(internal).tolist()), gauss))  # a list in earlier points
+        random.setstate((version, tuple(internal.tolist()), gauss))
         name, keys, *others = state["numpy"]
         np.random.set_state((name, np.asarray(keys, np.uint32), *others))  # noqa: NPY002
         if "cuda" in state and torch.cuda.is_available():
@@ -170,7 +168,7 @@ class ResumePoints:
     def make_room(self) -> None:
         """Remove all but the newest, so that there are never more than two on the disk, one that is being written
         included."""
-        for path in list(self._newest_first())[KEPT - 1 :]:
+        for path in self._newest_first()[KEPT - 1 :]:
             path.unlink(missing_ok=True)
 
     def keep(self, num_steps: int) -> None:
@@ -183,8 +181,9 @@ class ResumePoints:
         """The newest sound point, None where there is none. The first process says which are damaged and removes
         them."""
         for path in self._newest_first():
-            if self._is_sound(path):
-                return path
+            with contextlib.suppress(FileNotFoundError):  # removed by the first process
+                if path.stem.endswith(f"-{_checksum(path, self._folder)}"):
+                    return path
             if first_process:
                 log.warning(
                     "%s: the resume point %s is damaged or belongs to another training (its content does not match the "
@@ -195,26 +194,12 @@ class ResumePoints:
                 path.unlink(missing_ok=True)
         return None
 
-    def _newest_first(self) -> Iterator[Path]:
-        """Also files without a checksum in their names; they come last."""
-        paths = [path for path in self._folder.glob(f"{self._stem}[.-]*") if path.suffix == ".ckpt"]
-        yield from sorted(paths, key=lambda path: self._parts(path) or ("", ""), reverse=True)
-
-    def _parts(self, path: Path) -> tuple[str, str] | None:
-        found = re.fullmatch(rf"{re.escape(self._stem)}-(\d+)-([0-9a-f]+)\.ckpt", path.name)
-        return None if found is None else (found[1], found[2])
-
-    def _is_sound(self, path: Path) -> bool:
-        parts = self._parts(path)
-        try:
-            return parts is not None and parts[1] == _checksum(path, self._folder)
-        except FileNotFoundError:  # removed by the first process
-            return False
+    def _newest_first(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{self._stem}-*.ckpt"), reverse=True)
 
 
 def _checksum(path: Path, folder: Path) -> str:
     digest = hashlib.sha256(folder.name.encode() + b"\0")
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
+        hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()[:CHECKSUM_LENGTH]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from nonmember.models.reading import position_limit
 from nonmember.runtime.callbacks import StageProgress
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.interruption import postponed
-from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
+from nonmember.training.adapters import RankSchedule, adapter_weights, add_adapter
 from nonmember.training.batches import Masks, StepLoader, TrainingData, packed_masks, packed_sequences, plan_steps
 from nonmember.training.modules import AdapterTuningModule, CausalLMModule, DistilledReferenceModule
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
@@ -75,9 +76,9 @@ def train(
     group = grouping(*(item.config for item in readers))
     sequences, masks = _sequences(documents, recipe, run.seed, end_of_text, scored)
     setting = "sequence_length" if isinstance(recipe, Pretraining) else "max_tokens"
-    loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": end_of_text}
-    loading |= {"group": group, "scored": masks}
-    loader = StepLoader(sequences, _steps(len(sequences), recipe, run.seed), **loading)
+    size = compute.micro_batch_size
+    load = partial(StepLoader, sequences, micro_batch_size=size, padding_id=end_of_text, group=group, scored=masks)
+    loader = load(_steps(len(sequences), recipe, run.seed))
     _require_positions(int(max(loader.lengths)), setting, readers)
     budget = compute.logits_budget_mib * MIB
     taught_by = split_forward(teacher.model) if teacher is not None else None
@@ -95,20 +96,14 @@ def train(
     facts = _facts(loader)
     # Of a distilled reference all is read, since audits judge by it; of others enough to see that training diverged.
     num_read = len(sequences) if isinstance(recipe, Distillation) else min(NUM_READ, len(sequences))
-
-    def measure(when: str) -> None:
-        if compute.measure_health:
-            loader = StepLoader(sequences, [[*range(num_read)]], **loading)
-            health = _health(module_to_work_on(), loader, compute, f"health {when} {description}")
-            facts.update({f"{name}_{when}": value for name, value in health.items()})
-
-    measure("before")
+    some = [[*range(num_read)]]
+    facts |= _health(module_to_work_on, load, some, run, "before")
     module = module_to_work_on()
     trainer = _fit(module, optimization, run)
     if trainer.world_size > 1 or module.model is not model:
         _gather_weights(trainer, model, run.folder)
     _check_finite(model.parameters(), optimization, description)
-    measure("after")
+    facts |= _health(module_to_work_on, load, some, run, "after")
     if isinstance(recipe, Pretraining):
         _check_loss(facts, optimization, description)
     model.eval()
@@ -145,9 +140,9 @@ def tune(
         seed=run.seed,
         drop_last=recipe.drop_last,
     )
-    loading: dict[str, Any] = {"micro_batch_size": compute.micro_batch_size, "padding_id": 0}
-    loading |= {"group": grouping(model.config), "scored": masks}
-    loader = StepLoader(sequences, steps, **loading)
+    group, size = grouping(model.config), compute.micro_batch_size
+    load = partial(StepLoader, sequences, micro_batch_size=size, padding_id=0, group=group, scored=masks)
+    loader = load(steps)
     if isinstance(adapter, AdaLora):
         RankSchedule.check(adapter, len(steps))
     tuned = add_adapter(model, adapter, seed=run.seed, num_steps=len(steps))
@@ -159,28 +154,17 @@ def tune(
         return AdapterTuningModule(split, loader, optimization, logits_budget_bytes=budget, rank_schedule=schedule)
 
     trained = [parameter for parameter in tuned.parameters() if parameter.requires_grad]
-    health: dict[str, float] = {}
-
-    def measure(when: str) -> None:
-        if compute.measure_health:
-            some = StepLoader(sequences, [[*range(min(NUM_READ, len(sequences)))]], **loading)
-            found = _health(module_to_work_on(), some, compute, f"health {when} {run.description}")
-            health[f"ce_{when}"] = found["ce"]
-
-    measure("before")
+    some = [[*range(min(NUM_READ, len(sequences)))]]
+    facts = _facts(loader) | _health(module_to_work_on, load, some, run, "before")
     _fit(module_to_work_on(), optimization, run)
     _check_finite(trained, optimization, run.description)
-    measure("after")
-    _check_loss(health, optimization, run.description)
-    facts = (
-        _facts(loader)
-        | health
-        | {
-            "num_tuned_parameters": sum(weights.numel() for weights in adapter_weights(tuned).values()),
-            "target_modules": adapted_modules(tuned),
-        }
-    )
-    return tuned.eval(), facts
+    facts |= _health(module_to_work_on, load, some, run, "after")
+    _check_loss(facts, optimization, run.description)
+    config: Any = tuned.active_peft_config
+    return tuned.eval(), facts | {
+        "num_tuned_parameters": sum(weights.numel() for weights in adapter_weights(tuned).values()),
+        "target_modules": sorted(config.target_modules),
+    }
 
 
 def _require_on_one_device(model: Any) -> None:
@@ -333,13 +317,24 @@ def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> Non
     trainer.strategy.barrier("weights read")  # the first process removes the file soon
 
 
-def _health(module: CausalLMModule, loader: StepLoader, compute: Compute, description: str) -> dict[str, float]:
-    trainer = compute.trainer(
-        callbacks=[StageProgress(description, "tokens", loader.reached())],
+def _health(
+    make_module: Callable[[], CausalLMModule],
+    load: Callable[[list[list[int]]], StepLoader],
+    steps: list[list[int]],
+    run: TrainingRun,
+    when: str,
+) -> dict[str, float]:
+    """Means over the tokens of some steps, as ce_before; none where health is not measured."""
+    if not run.compute.measure_health:
+        return {}
+    module, loader = make_module(), load(steps)
+    trainer = run.compute.trainer(
+        callbacks=[StageProgress(f"health {when} {run.description}", "tokens", loader.reached())],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
     (values,) = trainer.validate(module, loader, verbose=False)
-    return {name.removeprefix("health/"): float(value) for name, value in values.items()}
+    found = {name.removeprefix("health/"): float(value) for name, value in values.items()}
+    return {f"{name}_{when}": value for name, value in found.items() if name != "orthogonality"}

@@ -16,7 +16,6 @@ from nonmember.models.base import ModelSpec
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
-CODE = ("auto_map", "quantization_config")
 TOKENIZER_FORMAT = 1
 SMALLEST_VOCABULARY = 257  # a byte each, and the end of the text
 
@@ -61,10 +60,6 @@ class Scratch(ModelSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if code := sorted(name for name in self.architecture if name in CODE or "attn_implementation" in name):
-            raise ValueError(
-                f"architecture must be the numbers of a model; got {code[0]}, which loads code. Leave it out."
-            )
         require_choice(self.bos, ("auto", "never"), "tokens.bos of a model that is made here, without a BOS,")
 
     @property
