@@ -22,9 +22,12 @@ KEY_BYTES = 32
 def secret_of(path: Path) -> bytes:
     """The secret of commitments in a file. Raises ValueError where it holds none."""
     try:
-        return bytes.fromhex(json.loads(path.read_bytes())["key"])
-    except (ValueError, KeyError, TypeError) as error:
+        secret = bytes.fromhex(json.loads(path.read_bytes())["key"])
+        if len(secret) != KEY_BYTES:
+            raise ValueError(f"a key of {len(secret)} bytes")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path.name} does not hold the secret of commitments ({error}).") from error
+    return secret
 
 
 def commitment(key: bytes, doc_id: str, text: str) -> str:

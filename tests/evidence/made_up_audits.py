@@ -235,7 +235,7 @@ def audited(audit: Audit, folder: Path, keys: dict[str, str] | None = None) -> M
 
 
 def gathered(audit: Audit, folder: Path, choice: Included | None = None) -> Gathered:
-    return gather(audit, audited(audit, folder), folder, SECRET, choice or Included(embeddings=True))
+    return gather(audit, audited(audit, folder), folder, SECRET, choice or Included())
 
 
 @functools.cache
@@ -255,7 +255,7 @@ def bundled(
     if not page:
         module.page_of = lambda *_: LEFT_OUT  # type: ignore[assignment]
     try:
-        return write_bundle(audits, choice or Included(embeddings=True), key(), path)
+        return write_bundle(audits, choice or Included(), key(), path)
     finally:
         module.page_of = real
 

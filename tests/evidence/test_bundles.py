@@ -147,12 +147,6 @@ def test_numbers_that_no_verdict_rests_on_are_said_to_be_unchecked(name, tmp_pat
         require_found(written(edited(RESULT, put("verdict", place, value))(files), tmp_path / "lie"), sentence)
 
 
-def test_embeddings_are_said_to_be_unread(tmp_path):
-    report = checked(written(plain("kds"), tmp_path / "bundle"))
-    assert not report.failures
-    assert any("embeddings/" in line.told for line in report.lines if line.what == "further files")
-
-
 def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
     path = written(plain("dose"), tmp_path / "bundle")
     suspect = [(item.doc_id, item.text) for item in texts(40, "suspect").documents]

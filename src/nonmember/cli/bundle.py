@@ -18,6 +18,7 @@ from nonmember.corpora.sources.rows import rows_of
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
 from nonmember.runtime.files import file_hash, files_below, json_object
+from nonmember_verify.commitments import secret_of
 
 if TYPE_CHECKING:
     from nonmember.evidence.gathering import Gathered, Included
@@ -35,7 +36,6 @@ IN_MEMORY = (
     "they were given and in their order); one on a model in memory cannot be bundled: save the model and audit that."
 )
 REVEALS = "The bundle holds the ids of all tokens in their order: with the tokenizer that is the text of the documents."
-EMBEDDINGS_REVEAL = "The bundle holds embeddings of the documents, from which text can be guessed in part."
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     folders = _folders(given.folder)
     from nonmember.evidence.bundle import write_bundle
     from nonmember.evidence.gathering import Included
-    from nonmember.evidence.seal import SEAL, keep_secret, secret_for, secret_in
+    from nonmember.evidence.seal import SEAL, keep_secret, secret_for
 
     key = key_of(given)
     sealed = any((folder / SEAL).is_file() for folder in folders)
@@ -53,17 +53,16 @@ def main() -> None:
             "These audits were sealed; name the secret of the seal's commitments: --secret SEAL.private, the file that "
             "`nonmember seal` left beside the seal."
         )
-    secret = secret_in(given.secret) if given.secret else secret_for(given.out)
-    choice = Included(given.observations == "tokens", given.with_tokens, given.with_embeddings)
+    secret = secret_of(given.secret) if given.secret else secret_for(given.out)
+    choice = Included(given.observations == "tokens", given.with_tokens)
     rows = [[dict(item.row) for item in rows_of(path, "JSON Lines", split=None)] for path in given.data]
     audits = _gathered(folders, given.store, secret, choice, rows, given.trust_remote_code)
     key.save()
     if given.secret is None:
         keep_secret(given.out, secret)
     files = write_bundle(audits, choice, key, given.out.absolute())
-    for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
-        if reveals:
-            sys.stderr.write(f"{sentence}\n")
+    if choice.token_ids:
+        sys.stderr.write(f"{REVEALS}\n")
     if given.documents:
         _write_documents(audits, given.documents)
     sys.stdout.write(
@@ -101,7 +100,6 @@ def _parser() -> argparse.ArgumentParser:
         help="token statistics (log-probabilities without ids and order), or scores of documents alone",
     )
     parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
-    parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
     parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
     return parser
 

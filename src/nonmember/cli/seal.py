@@ -9,6 +9,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from nonmember.evidence.signing import Key
+
 DESCRIPTION = """\
 Write one signed and dated file that fixes the question: the documents (a salted hash of each), the models, the method
 with all its settings, thresholds, seeds, and the program itself. Nothing is run.
@@ -100,7 +102,5 @@ def add_key(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--new-key", type=Path, help="make a key in this file (and FILE.pub), without a password")
 
 
-def key_of(given: argparse.Namespace) -> Any:
-    from nonmember.evidence.signing import Key
-
+def key_of(given: argparse.Namespace) -> Key:
     return Key.new(given.new_key.expanduser()) if given.new_key else Key.load(given.key.expanduser())

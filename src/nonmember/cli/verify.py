@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ def main() -> None:
     """Exit with 0 where nothing failed, 1 where something did, 2 where the words made no sense."""
     helpers: dict[str, Any] = {}
     if any(word.startswith("--model") for word in sys.argv[1:]):  # needs torch
-        from nonmember.evidence.repeating import observer
+        from nonmember.evidence.repeating import observe
 
-        helpers["observe"] = observer(_builder)
+        helpers["observe"] = partial(observe, _builder)
     if status := verify(**helpers):
         raise SystemExit(status)
 

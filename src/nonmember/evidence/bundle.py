@@ -4,7 +4,6 @@ statement.dsse.json          in-toto Statement: the hash of every other file, an
 seal.json                    the seal that the audits were given
 observations.json            what determines each table of observations, by its hash
 tokens/HASH.parquet          token statistics, a row per document
-embeddings/HASH.parquet
 audits/000/audit.json        question, commitments to the documents, how each column was measured
 audits/000/result.json       without names of documents
 audits/000/*.parquet         scores, resampled statistics, answers without their text
@@ -15,11 +14,10 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -49,9 +47,17 @@ def write_bundle(audits: Sequence[Gathered], choice: Included, key: Key, path: P
         "machine": machine(),
         "observations": bool(choice.observations),
         "token_ids": choice.token_ids,
-        "embeddings": choice.embeddings,
         "seal": sha256(files[SEAL]) if SEAL in files else None,
-        "audits": [_listed(f"audits/{number:03}", item) for number, item in enumerate(audits)],
+        "audits": [
+            {
+                "folder": f"audits/{number:03}",
+                "cell": item.described["cell"],
+                "audit": item.described["audit"],
+                "method": item.result["question"]["method"],
+                "decision": item.result["verdict"]["decision"],
+            }
+            for number, item in enumerate(audits)
+        ],
     }
     subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
     files[ENVELOPE] = key.sign(PREDICATE, subject, predicate)
@@ -59,16 +65,6 @@ def write_bundle(audits: Sequence[Gathered], choice: Included, key: Key, path: P
         temporary.write_bytes(archived(files))
     path.with_suffix(".html").write_bytes(page)
     return files
-
-
-def _listed(folder: str, item: Gathered) -> dict[str, Any]:
-    return {
-        "folder": folder,
-        "cell": item.described["cell"],
-        "audit": item.described["audit"],
-        "method": item.result["question"]["method"],
-        "decision": item.result["verdict"]["decision"],
-    }
 
 
 def contents(audits: Sequence[Gathered]) -> dict[str, bytes]:
@@ -88,7 +84,6 @@ def contents(audits: Sequence[Gathered]) -> dict[str, bytes]:
         files[f"{folder}/result.json"] = as_json(item.result)
         files |= {f"{folder}/{name}": as_table(columns) for name, columns in item.tables.items()}
         files |= {f"tokens/{name}.parquet": as_table(columns) for name, columns in item.tokens.items()}
-        files |= {f"embeddings/{name}.parquet": as_table(columns) for name, columns in item.embeddings.items()}
         keys |= item.keys
     files["observations.json"] = as_json(keys)
     if (seal := next(iter(seals))) is not None:
@@ -102,24 +97,16 @@ def as_json(value: Any) -> bytes:
 
 def as_table(columns: Mapping[str, Any]) -> bytes:
     """Parquet. Values that are arrays themselves become lists."""
-    made = {name: _column(values) for name, values in columns.items()}
     sink = io.BytesIO()
-    pq.write_table(pa.table(made), sink, compression="zstd")
+    pq.write_table(pa.table(dict(columns)), sink, compression="zstd")
     return sink.getvalue()
 
 
-def _column(values: Any) -> pa.Array:
-    if isinstance(values, list) and values and isinstance(values[0], np.ndarray):
-        offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        return pa.LargeListArray.from_arrays(offsets, pa.array(np.concatenate(values)))
-    return pa.array(values)
-
-
-def archived(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> bytes:
+def archived(files: Mapping[str, bytes]) -> bytes:
     """A zip archive of files in the order of their names, stored as they are: Parquet is compressed already."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in sorted(dict(files).items()):
+        for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.create_system, entry.external_attr = 3, 0o100644 << 16
             archive.writestr(entry, content)

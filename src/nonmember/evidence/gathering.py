@@ -21,9 +21,9 @@ from nonmember.evidence.question import WITHOUT_PATHS, question_of
 from nonmember.evidence.redaction import Redaction
 from nonmember.evidence.seal import RECEIPT, SEAL
 from nonmember.methods import Auto
-from nonmember.observations import Embedded, Measurement, Scored
+from nonmember.observations import Measurement, Scored
 from nonmember.observations.tokens import TokenStatistics
-from nonmember.records import Corpus, TokenTable, VectorArray
+from nonmember.records import Corpus, TokenTable
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS
 from nonmember.results.evidence import columns_of
@@ -55,7 +55,6 @@ class Included:
 
     observations: bool = True  # token statistics, else scores alone
     token_ids: bool = False  # with the ids of tokens, in their order
-    embeddings: bool = False  # vectors too
 
 
 @dataclass
@@ -65,13 +64,10 @@ class Gathered:
     described: dict[str, Any]  # as it stands in audit.json
     result: dict[str, Any]  # without names of documents
     tables: dict[str, dict[str, Any]]  # name of a file -> columns
-    # tokens, embeddings: by the hash of their key, of all audits of a bundle together, and `keys` has these keys
-    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
-    embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    keys: dict[str, Any] = field(default_factory=dict)
-    # Ids and texts of all groups, of which two may have one id; they are never written.
-    texts: Sequence[tuple[str, str]] = ()
-    seal: bytes | None = None
+    tokens: dict[str, dict[str, Any]]  # by the hash of their key
+    keys: dict[str, Any]  # hash -> key
+    texts: Sequence[tuple[str, str]]  # of all groups, with ids, of which two may be one; they are never written
+    seal: bytes | None
 
 
 def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: Included) -> Gathered:
@@ -88,9 +84,12 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
         )
     described = question_of(audit, builder, keys, folder.name)
     carried_out = prepare(audit, builder).audit
-    gathering = _Gathering(carried_out, builder, secret, choice)
+    gathering = _Gathering(builder, choice)
     corpora = {name: builder.get(group.corpus) for name, group in carried_out.groups.items()}
-    names = {name: gathering.committed(corpus) for name, corpus in corpora.items()}
+    names = {
+        name: {item.doc_id: commitment(secret, item.doc_id, item.text) for item in corpus.documents}
+        for name, corpus in corpora.items()
+    }
     redaction = Redaction.of(corpora, names)
     excluded = {
         group: {names[group][doc_id]: reason for doc_id, reason in reasons.items()}
@@ -98,8 +97,9 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
     }
     values: dict[str, Any] = json.loads(result.to_json())
     values["exclusions"]["documents"] = excluded
-    scores = _scores(folder / SCORES, corpora, names, result)
-    tables = {SCORES: scores}
+    shown = redaction.of_json(values)
+    shown["question"]["settings"] = WITHOUT_PATHS.of_json(values["question"]["settings"])  # as in the sealed question
+    tables = {SCORES: _scores(folder / SCORES, corpora, names, result)}
     if (folder / DISTRIBUTION).is_file():
         tables[DISTRIBUTION] = {"statistic": np.asarray(columns_of(folder / DISTRIBUTION)["statistic"])}
     if (folder / ANSWERS).is_file():
@@ -117,40 +117,28 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
         "receipt": json_object(folder / RECEIPT) if (folder / RECEIPT).is_file() else None,
     }
     if gathering.sizes:
-        tables["texts.parquet"] = gathering.sizes
+        documents, sizes = zip(*sorted(gathering.sizes.items()), strict=True)
+        tables["texts.parquet"] = {"document": list(documents), "zlib_bytes": list(sizes)}
     return Gathered(
         described,
-        {**redaction.of_json(values), "question": _redacted_question(values["question"], redaction)},
+        shown,
         tables,
         gathering.tokens,
-        gathering.embeddings,
         gathering.keys,
         [(item.doc_id, item.text) for corpus in corpora.values() for item in corpus.documents],
         (folder / SEAL).read_bytes() if (folder / SEAL).is_file() else None,
     )
 
 
-def _redacted_question(question: dict[str, Any], redaction: Redaction) -> dict[str, Any]:
-    """Its settings as the sealed question has them; names of documents are left out of the rest."""
-    return {**redaction.of_json(question), "settings": WITHOUT_PATHS.of_json(question["settings"])}
-
-
 @dataclass
 class _Gathering:
     """Observations are read once, however many scores rest on them."""
 
-    audit: Audit
     builder: Builder
-    secret: bytes
     choice: Included
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
-    embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)
-    sizes: dict[str, Any] = field(default_factory=dict)
-
-    def committed(self, corpus: Corpus) -> dict[str, str]:
-        """Document id -> commitment, in their order."""
-        return {item.doc_id: commitment(self.secret, item.doc_id, item.text) for item in corpus.documents}
+    sizes: dict[str, int] = field(default_factory=dict)  # of the compressed text of each document
 
     def described(self, measurement: Measurement, corpus: CorpusSpec, names: Mapping[str, str]) -> dict[str, Any]:
         """How a column of scores.parquet was measured. tables: hashes of the observations that it can be recomputed
@@ -165,9 +153,9 @@ class _Gathering:
             if self.choice.observations and measurement.corpus == corpus and _recomputable(measurement):
                 column["tables"] = [self._table(spec, names) for spec in _observations(measurement)]
                 if measurement.score.needs_texts:
-                    self._add_sizes(measurement, names)
-        if isinstance(measurement, Embedded) and self.choice.embeddings:
-            column["tables"] = [self._vectors(measurement, names)]
+                    texts = measurement.inputs(self.builder).texts or ()
+                    doc_ids = self.builder.get(corpus).doc_ids
+                    self.sizes |= {names[key]: zlib_bytes(text) for key, text in zip(doc_ids, texts, strict=True)}
         return column
 
     def _table(self, spec: TokenStatistics, names: Mapping[str, str]) -> str:
@@ -177,26 +165,6 @@ class _Gathering:
             self.keys[name] = key
             self.tokens[name] = _by_document(self.builder.get(spec), names, ids=self.choice.token_ids)
         return name
-
-    def _vectors(self, spec: Embedded, names: Mapping[str, str]) -> str:
-        key = spec.key(self.builder)
-        name = key_hash(key)
-        if name not in self.embeddings:
-            loaded = self.builder.get(spec)
-            order = sorted(range(len(loaded.doc_ids)), key=lambda index: names[loaded.doc_ids[index]])
-            vectors: list[VectorArray] = [loaded.values[index] for index in order]
-            self.keys[name] = key
-            self.embeddings[name] = {"document": [names[loaded.doc_ids[index]] for index in order], "vector": vectors}
-        return name
-
-    def _add_sizes(self, measurement: Scored, names: Mapping[str, str]) -> None:
-        texts = measurement.inputs(self.builder).texts or ()
-        corpus = self.builder.get(measurement.corpus)
-        sizes = sorted((names[doc_id], zlib_bytes(text)) for doc_id, text in zip(corpus.doc_ids, texts, strict=True))
-        for document, size in sizes:
-            if document not in self.sizes.setdefault("document", []):
-                self.sizes["document"].append(document)
-                self.sizes.setdefault("zlib_bytes", []).append(size)
 
 
 def _recomputable(measurement: Scored) -> bool:
@@ -232,11 +200,8 @@ def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> d
             columns = {name: values[order] for name, values in columns.items()}
         rows.append((names[doc_id], columns))
     rows.sort(key=lambda row: row[0])
-    names_of_columns = list(rows[0][1]) if rows else []
-    return {
-        "document": [name for name, _ in rows],
-        **{name: [row[name] for _, row in rows] for name in names_of_columns},
-    }
+    found: dict[str, Any] = {name: [row[name] for _, row in rows] for name in (rows[0][1] if rows else ())}
+    return {"document": [name for name, _ in rows], **found}
 
 
 def _scores(
@@ -271,11 +236,7 @@ def _scores(
 
 def _answers(path: Path, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Of every answer what it was about and how it was judged; no text, neither asked nor answered."""
-    columns: dict[str, list[Any]] = {name: [] for name in ("group", "document", "measurement", "kind", "correct")}
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            columns["document"].append(names[row["group"]].get(row["doc_id"], ""))
-            for name in ("group", "measurement", "kind", "correct"):
-                columns[name].append(row[name])
-    return columns
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    documents = [names[row["group"]].get(row["doc_id"], "") for row in rows]
+    kept = ("group", "measurement", "kind", "correct")
+    return {"document": documents} | {name: [row[name] for row in rows] for name in kept}

@@ -5,6 +5,7 @@ One file without a script that fetches nothing; it names no document.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from nonmember.reports.render.html import rendered
 from nonmember.results.evidence import Evidence
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
 from nonmember_verify.bundle import NAMES, Audit
-from nonmember_verify.report import Line, Report
+from nonmember_verify.report import Report
 from nonmember_verify.scores import Tables
 from nonmember_verify.verify import check_audits
 
@@ -29,11 +30,10 @@ STYLES = ("reports/render/page.css", "reports/audit_page/audit.css", "evidence/p
 
 def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Included) -> str:
     """files: of the bundle, as they will be."""
-    lines = _checked(len(audits), files)
     return rendered(
         HERE / "page.html.j2",
         {"kind": content.kind_of_cell},
-        audits=[_shown(item, index, lines[index]) for index, item in enumerate(audits)],
+        audits=[_shown(item, index, files) for index, item in enumerate(audits)],
         choice=choice,
         sealed=audits[0].seal is not None,
         style=Markup("".join((HERE.parent / name).read_text(encoding="utf-8") for name in STYLES)),
@@ -41,20 +41,12 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Incl
     )
 
 
-def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:
-    """By audit, what the verifier finds in these files, each looked at by itself."""
-    lines = []
-    for index in range(number):
-        report = Report()
-        check_audits(Tables(files), [Audit(f"audits/{index:03}", files)], report)
-        lines.append(report.lines)
-    return lines
-
-
-def _shown(item: Gathered, index: int, lines: Sequence[Line]) -> dict[str, Any]:
+def _shown(item: Gathered, index: int, files: Mapping[str, bytes]) -> dict[str, Any]:
     result = AuditResult.of(item.result)
     evidence = _evidence(result, item.tables)
     sign, verdict = content.verdict(result)
+    report = Report()
+    check_audits(Tables(files), [Audit(f"audits/{index:03}", files)], report)
     return {
         "place": index,
         "cell": item.described["cell"],
@@ -64,8 +56,8 @@ def _shown(item: Gathered, index: int, lines: Sequence[Line]) -> dict[str, Any]:
         "verdict": verdict,
         "numbers": content.numbers(evidence),
         "drawings": drawn(evidence, f"plot{index}-"),
-        "lines": lines,
-        "num_failed": sum(line.kind == "FAILED" for line in lines),
+        "lines": report.lines,
+        "num_failed": len(report.failures),
         "tables": {
             "Gates": content.gates(result),
             "Health": content.health(result),
@@ -80,11 +72,10 @@ def _shown(item: Gathered, index: int, lines: Sequence[Line]) -> dict[str, Any]:
 def _evidence(result: AuditResult, tables: Mapping[str, Mapping[str, Any]]) -> Evidence:
     scores = tables[SCORES]
     distribution = np.asarray(tables.get(DISTRIBUTION, {}).get("statistic", ()), dtype=np.float64)
-    answers: dict[str, dict[str, int]] = {}
-    kept_answers = tables.get("answers.parquet", {"group": (), "kind": ()})
-    for group, kind in zip(kept_answers["group"], kept_answers["kind"], strict=True):
-        counts = answers.setdefault(group, {})
-        counts[kind] = counts.get(kind, 0) + 1
+    answers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    if kept := tables.get("answers.parquet"):
+        for group, kind in zip(kept["group"], kept["kind"], strict=True):
+            answers[group][kind] += 1
     return Evidence(
         result=result,
         columns={name: np.array(item, dtype=np.float64) for name, item in scores.items() if name not in NAMES},

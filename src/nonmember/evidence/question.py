@@ -17,7 +17,6 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
 from nonmember.audits.run import INVALID_EXCLUDED
 from nonmember.evidence.redaction import Redaction
-from nonmember_verify.commitments import commitment, root
 
 WITHOUT_PATHS = Redaction({})
 
@@ -46,32 +45,6 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
     return {**redacted, "redacted": [name for name in ("identity", "recipes") if redacted[name] != plain[name]]}
 
 
-def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, list[str]]:
-    """Group of documents -> a commitment for each, in their order."""
-    return {
-        name: [commitment(secret, item.doc_id, item.text) for item in builder.get(group.corpus).documents]
-        for name, group in audit.groups.items()
-    }
-
-
-def units_of(audit: Audit, builder: Builder) -> dict[str, list[int]]:
-    """Group of documents -> which of them belong together: a number for each, the same in all groups."""
-    number: dict[tuple[str, ...], int] = {}
-    return {
-        name: [
-            number.setdefault((item.cluster_id,) if item.cluster_id else (name, item.doc_id), len(number))
-            for item in builder.get(group.corpus).documents
-        ]
-        for name, group in audit.groups.items()
-    }
-
-
-def described_documents(commitments: Mapping[str, list[str]], units: Mapping[str, list[int]]) -> dict[str, Any]:
-    return {
-        name: {"root": root(items), "commitments": items, "units": units[name]} for name, items in commitments.items()
-    }
-
-
 @cache
 def code() -> dict[str, str]:
     """Version of the program and a hash of its sources, so that an edited one is another one."""
@@ -85,19 +58,4 @@ def code() -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """As a bundle tells of it: numbers may depend on it in their last digits, and trained weights in more."""
-    return {
-        "system": platform.system(),
-        "architecture": platform.machine(),
-        "cores": os.cpu_count(),
-        "processor": _processor(),
-    }
-
-
-def _processor() -> str:
-    """Its name on Linux; elsewhere what Python knows, which may be nothing."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor())
+    return {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()}

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import random
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 
 from nonmember.artifacts import Builder
-from nonmember.corpora import CorpusSpec
+from nonmember.corpora.sources.documents import InMemory, digest_of
 from nonmember.models import Pretrained
 from nonmember.observations.tokens import TokenStatistics
-from nonmember.records import Corpus, Document
 from nonmember.records.groups import SUSPECT
 from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment
@@ -27,63 +23,28 @@ from nonmember_verify.verify import Given
 
 CLOSE = 0.01  # nats, of the mean absolute difference of log-probabilities: other machines round otherwise
 TARGET = "target"
+READING = {"dtype": "float32", "quantization": "none", "attention": "auto", "bos": "auto"}  # where the key has none
 
 
-@dataclass(frozen=True)
-class GivenDocuments(CorpusSpec):
-    """The documents themselves."""
-
-    documents: tuple[Document, ...]
-
-    stored: ClassVar[bool] = False
-
-    def build(self, builder: Builder) -> Corpus:
-        return Corpus(self.documents)
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "chosen", "fingerprint": Corpus(self.documents).fingerprint}
-
-
-def observer(make_builder: Any) -> Any:
-    """The function that the verifier calls. make_builder: folder of a store -> builder."""
-
-    def observe(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
-        tables, named = Tables(files), by_commitment(given)
-        with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
-            builder = make_builder(Path(folder))
-            for audit in audits:
-                own = report.under(audit.cell if len(audits) > 1 else "")
-                try:
-                    _observe(audit, tables, given, named, builder, own)
-                except ValueError as error:  # of the folder, and not of the bundle
-                    own.failed("model", f"not checked as requested: it could not be observed ({error})")
-
-    return observe
-
-
-def by_commitment(given: Given) -> dict[str, Document]:
-    """The documents that the checker has."""
-    assert given.secret is not None
-    return {commitment(given.secret, name, text): Document(name, text) for name, text in given.documents}
-
-
-def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:
-    """The model in a folder, read in the precision in which the audit read it. key: of the audited model."""
-    read = key.get("pretrained", key)
-    defaults = {"dtype": "float32", "quantization": "none", "attention": "auto", "bos": "auto"}
-    return Pretrained(str(path), **{name: read.get(name, default) for name, default in defaults.items()})
-
-
-def drawn(documents: Sequence[str], number: int) -> tuple[str, list[str]]:
-    """So many of the documents, drawn now, so that nobody knew which; and what they were drawn by."""
-    draw = secrets.token_hex(4)
-    order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}{item}".encode()).digest())
-    return draw, order[:number]
-
-
-def _observe(
-    audit: Audit, tables: Tables, given: Given, named: Mapping[str, Document], builder: Builder, report: Report
+def observe(
+    make_builder: Callable[[Path], Builder],
+    files: Mapping[str, bytes],
+    audits: list[Audit],
+    given: Given,
+    report: Report,
 ) -> None:
+    """make_builder: folder of a store -> builder."""
+    with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
+        builder = make_builder(Path(folder))
+        for audit in audits:
+            own = report.of(audit, audits)
+            try:
+                _observe(audit, Tables(files), given, builder, own)
+            except ValueError as error:  # of the folder, and not of the bundle
+                own.failed("model", f"not checked as requested: it could not be observed ({error})")
+
+
+def _observe(audit: Audit, tables: Tables, given: Given, builder: Builder, report: Report) -> None:
     stated = [
         how["tables"][0]
         for how in audit.described["columns"][SUSPECT].values()
@@ -92,35 +53,41 @@ def _observe(
     if not stated:
         report.unchecked("model", "the bundle holds no token statistics of the target on the documents as they are")
         return
-    key, stated_tokens = tables.keys[stated[0]], tables.tokens(stated[0])
-    known = [item for item in audit.groups[SUSPECT].documents if item in named and len(stated_tokens[item]["log_prob"])]
+    key, tokens = tables.keys[stated[0]], tables.tokens(stated[0])
+    assert given.secret is not None
+    named = {commitment(given.secret, name, text): {"id": name, "text": text} for name, text in given.documents}
+    known = [item for item in audit.groups[SUSPECT].documents if item in named and len(tokens[item]["log_prob"])]
     if not known:
         report.unchecked("model", "none of the given documents is a committed one")
         return
-    model = model_of(given.model, key["model"])
-    same = key_hash(model.key(builder)) == key_hash(key["model"])
-    draw, order = drawn(known, given.num_documents)
-    corpus = GivenDocuments(tuple(named[item] for item in order))
+    # Drawn now, so that nobody knew which.
+    chosen = random.SystemRandom().sample(known, min(given.num_documents, len(known)))
+    rows = [named[item] for item in chosen]
+    corpus = InMemory(digest_of(rows), text_field="text", id_field="id")
+    corpus.provide(builder, rows)
+    read = key["model"].get("pretrained", key["model"])  # in the audit's precision
+    model = Pretrained(str(given.model), **{name: read.get(name, default) for name, default in READING.items()})
     table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
     worst = 0.0
-    for index, document in enumerate(order):
+    for index, document in enumerate(chosen):
         measured = np.sort(table.log_prob[table.rows(index)].astype(np.float64))
-        expected = np.sort(stated_tokens[document]["log_prob"])
+        expected = np.sort(tokens[document]["log_prob"])
         if len(measured) != len(expected):
-            report.failed(
-                "model", f"document {document[:12]} has {len(measured)} tokens, and {len(expected)} are stated."
-            )
+            what = f"document {document[:12]} has {len(measured)} tokens, and {len(expected)} are stated."
+            report.failed("model", what)
             return
         worst = max(worst, float(np.abs(measured - expected).mean()))
     report.require(
         "model",
         worst <= CLOSE,
-        f"{len(order)} documents drawn now (draw {draw}) were observed again: log-probabilities agree within "
-        f"{worst:.2g} nats on average; {CLOSE:g} may be.",
-        f"of {len(order)} documents observed again, log-probabilities of one differ by {worst:.2g} nats on average; at "
-        f"most {CLOSE:g} may be. This is another model, or the statistics are not its own.",
+        f"{len(chosen)} documents drawn now were observed again: log-probabilities agree within {worst:.2g} nats on "
+        f"average; {CLOSE:g} may be.",
+        f"of {len(chosen)} documents observed again, log-probabilities of one differ by {worst:.2g} nats on average; "
+        f"at most {CLOSE:g} may be. This is another model, or the statistics are not its own.",
     )
-    if not same and "pretrained" in key["model"]:
+    if key_hash(model.key(builder)) == key_hash(key["model"]):
+        return
+    if "pretrained" in key["model"]:
         report.failed("files of the model", "the folder holds other files than the audited model has.")
-    elif not same:
+    else:
         report.unchecked("files of the model", "the audited model is known by how it was trained, and not by its files")

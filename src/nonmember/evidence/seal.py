@@ -17,11 +17,11 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
-from nonmember.evidence.question import code, commitments_of, described_documents, question_of, units_of
+from nonmember.evidence.question import code, question_of
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
-from nonmember_verify.commitments import KEY_BYTES
+from nonmember_verify.commitments import KEY_BYTES, commitment, root, secret_of
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, sha256
 from nonmember_verify.questions import differences
 
@@ -37,10 +37,16 @@ def now() -> str:
 
 def cell_of_seal(audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes) -> dict[str, Any]:
     """What a seal says of one audit: its question and its documents."""
-    documents = described_documents(commitments_of(audit, builder, secret), units_of(audit, builder))
+    documents, texts = dict[str, Any](), list[str]()
+    number: dict[tuple[str, ...], int] = {}  # of documents that belong together, the same in all groups
+    for group, described in audit.groups.items():
+        items = builder.get(described.corpus).documents
+        texts += [item.text for item in items]
+        commitments = [commitment(secret, item.doc_id, item.text) for item in items]
+        keys_of_units = [(item.cluster_id,) if item.cluster_id else (group, item.doc_id) for item in items]
+        units = [number.setdefault(key, len(number)) for key in keys_of_units]
+        documents[group] = {"root": root(commitments), "commitments": commitments, "units": units}
     sealed = {**question_of(audit, builder, keys, name), "documents": documents}
-    corpora = [builder.get(group.corpus) for group in audit.groups.values()]
-    texts = (document.text for corpus in corpora for document in corpus.documents)
     content = json.dumps(sealed, ensure_ascii=False).encode("utf-8", "replace")
     require_no_text({f"The seal of {name}": content}, texts)
     return sealed
@@ -59,7 +65,7 @@ def secret_for(path: Path) -> bytes:
     """The secret of the commitments in a file; where none is kept yet, a new one for `keep_secret`. Whoever has it and
     a document can show that it is a committed one; who has it alone can test guesses."""
     private = path.with_name(path.name + PRIVATE)
-    return secret_in(private) if private.is_file() else secrets.token_bytes(KEY_BYTES)
+    return secret_of(private) if private.is_file() else secrets.token_bytes(KEY_BYTES)
 
 
 def keep_secret(path: Path, secret: bytes) -> None:
@@ -68,17 +74,6 @@ def keep_secret(path: Path, secret: bytes) -> None:
     if not private.is_file():
         private.parent.mkdir(parents=True, exist_ok=True)
         write_private(private, json.dumps({"key": secret.hex()}).encode() + b"\n")
-
-
-def secret_in(private: Path) -> bytes:
-    """Raises ValueError where the file holds none."""
-    try:
-        secret = bytes.fromhex(json.loads(private.read_text())["key"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{private} must hold the secret of commitments; it cannot be read ({error}).") from error
-    if len(secret) != KEY_BYTES:
-        raise ValueError(f"{private} must hold a secret of {KEY_BYTES} bytes; got {len(secret)}.")
-    return secret
 
 
 @dataclass(frozen=True)
@@ -107,13 +102,11 @@ class Seal:
     def require(self, audit: Audit, builder: Builder, keys: Mapping[str, str], name: str) -> None:
         """Refuse, naming what differs, an audit that is not one of the sealed ones, or another program."""
         asked = question_of(audit, builder, keys, name)
-        sealed = self.cells.get(name) or next(
-            (cell for cell in self.cells.values() if cell["audit"] == keys["audit"]), None
-        )
-        if sealed is None:
-            sealed = min(
-                self.cells.values(), key=lambda cell: len(list(differences(cell["identity"], asked["identity"])))
-            )
+
+        def unlikeness(cell: Mapping[str, Any]) -> tuple[bool, int]:
+            return cell["audit"] != keys["audit"], len(list(differences(cell["identity"], asked["identity"])))
+
+        sealed = self.cells.get(name) or min(self.cells.values(), key=unlikeness)
         stated = {name: value for name, value in sealed.items() if name not in ("documents", "cell", "audit")}
         present = {name: value for name, value in asked.items() if name not in ("cell", "audit")}
         fixed = self.signed.predicate

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nonmember.runtime.files import replacing
 from nonmember_verify.envelope import PAYLOAD_TYPE, STATEMENT_TYPE, canonical, fingerprint
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ class Key:
         if not path.is_file():
             raise ValueError(f"There is no key at {path}. {HOW}")
         content = path.read_bytes()
-        load: Any = serialization.load_pem_private_key
-        if b"OPENSSH PRIVATE KEY" in content:
-            load = serialization.load_ssh_private_key
+        is_ssh = b"OPENSSH PRIVATE KEY" in content
+        load: Any = serialization.load_ssh_private_key if is_ssh else serialization.load_pem_private_key
         try:
             try:
                 private = load(content, None)
@@ -101,12 +99,8 @@ class Key:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """A new file that only its owner may read, with all of its content. Raises FileExistsError where there is one."""
-    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    os.close(os.open(path, new, 0o600))  # the name is taken before the file is written beside it and renamed
-    try:
-        with replacing(path) as temporary, os.fdopen(os.open(temporary, new, 0o600), "wb") as stream:
-            stream.write(content)
-    except BaseException:
-        path.unlink()
-        raise
+    """A new file that only its owner may read, on the disk. Raises FileExistsError where there is one."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
