@@ -138,13 +138,6 @@ def test_truncated_gzip(nonmember, ask, documents, texts, nothing_is_lost):
     refused(nonmember(*ask(documents=path)), "bad.jsonl.gz is truncated or damaged", "again")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-def test_unreadable_file(nonmember, ask, documents, texts):
-    path = documents(rows_of(texts))
-    path.chmod(0)
-    refused(nonmember(*ask(documents=path)), "Permission denied", "bad.jsonl")
-
-
 # -------------------------------------------------------------------------------------------- models
 
 
@@ -355,10 +348,3 @@ def test_a_disk_of_its_own(ask, tmp_path, options, logger):
     else:
         assert "No space left on device" in said[0]
     assert "outputs=FOLDER" in said[0]
-
-
-@pytest.mark.slow
-def test_gzip_is_read_as_plain_text_is(nonmember, ask, finished, documents, texts):
-    """The sound case beside the unsound ones: same documents, same numbers."""
-    assert nonmember(*ask("name=packed", documents=documents(rows_of(texts), "documents.jsonl.gz"))).status == 0
-    assert numbers(read_result("packed")) == numbers(read_result())

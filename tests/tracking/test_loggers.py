@@ -11,8 +11,8 @@ from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, Mode
 from lightning.pytorch.loggers import CSVLogger
 
 import tiny
+from nonmember.config.build import build
 from nonmember.config.compose import composed
-from nonmember.config.runs import logging_of
 from nonmember.tracking.trackers import CsvLogging, LightningLogging, Loggings, NoTracker, RunInfo, Trackers
 from nonmember.training.run import TrainingRun, train
 
@@ -76,7 +76,7 @@ def test_a_logger_of_lightning_has_the_numbers_and_knows_the_run_again(tmp_path)
 
 def test_loggers_of_the_group_stand_beside_each_other():
     with composed("audit", ["logger=[csv,wandb]", "logger.wandb.mode=disabled", "world=micro"]) as (config, _):
-        loggers = logging_of(config).loggers
+        loggers = Loggings(build(config.logger)).loggers
     assert [type(item).__name__ for item in loggers.values()] == ["CsvLogging", "WandbLogging"]
     assert loggers["wandb"].mode == "disabled"
     with pytest.raises(ValueError, match=r"logger.project must be a logger .* logger.wandb.project=NAME"):
@@ -108,4 +108,4 @@ def test_what_is_no_flag_sends_no_text(said):
     """To Python every text but the empty one is true."""
     words, refused = ["logger=wandb", f"logger.wandb.log_text={said}"], r"logger\.wandb\.log_text must be true or false"
     with composed("audit", words) as (config, _), pytest.raises(ValueError, match=refused):
-        logging_of(config)
+        Loggings(build(config.logger))

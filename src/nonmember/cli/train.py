@@ -31,7 +31,6 @@ def train_model(config: DictConfig, folder: Path) -> Path:
         )
     require_complete(config)
     from nonmember.config.build import build, check_places, check_settings
-    from nonmember.config.runs import logging_of
     from nonmember.training import Trained
 
     check_settings(config)
@@ -49,12 +48,12 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.artifacts.store import SIDECAR, Store
     from nonmember.models.loading import save
     from nonmember.records.curves import CURVES
-    from nonmember.tracking.trackers import NoLogging, RunInfo
+    from nonmember.tracking.trackers import Loggings, NoLogging, RunInfo
 
     quieten()
     compute = build(config.trainer)
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
-    logger = logging_of(config) if process_rank() == 0 else NoLogging()
+    logger = Loggings(build(config.logger)) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
         builder = Builder(Store(Path(config.store)), compute, tracker)
         path = builder.entry(spec).path

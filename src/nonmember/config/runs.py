@@ -47,12 +47,7 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
 
     labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
     audit = replace(audit, swept=swept_in(folder))
-    return Cell(audit, folder, plain(config), labels, logging_of(config), _seal_of(config))
-
-
-def logging_of(config: DictConfig) -> Loggings:
-    """Of all the loggers that the config names."""
-    return Loggings(build(config.logger))
+    return Cell(audit, folder, plain(config), labels, Loggings(build(config.logger)), _seal_of(config))
 
 
 def _seal_of(config: DictConfig) -> Seal | None:

@@ -101,7 +101,8 @@ def _built(value: Any, key: str, targets: Mapping[str, Callable[..., Any]]) -> A
 
 def _resolved(target: Any, key: str) -> Callable[..., Any]:
     """The class or function itself. Nothing is imported that is not allowed."""
-    _check_name(target, key)
+    if not (target in FURTHER or _below(target, (*OWN, OPTIMIZERS, *_allowed_by_user()))):
+        raise _not_allowed(key, target)
     found = _found(target, key)
     if target in FURTHER:
         return found
@@ -112,11 +113,6 @@ def _resolved(target: Any, key: str) -> Callable[..., Any]:
     if not (is_own or is_optimizer or _below(home, _allowed_by_user())):
         raise _not_allowed(key, target)
     return found
-
-
-def _check_name(target: Any, key: str) -> None:
-    if not (target in FURTHER or _below(target, (*OWN, OPTIMIZERS, *_allowed_by_user()))):
-        raise _not_allowed(key, target)
 
 
 def _found(target: str, key: str) -> Callable[..., Any]:
