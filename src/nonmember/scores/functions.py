@@ -3,7 +3,7 @@
 A text is its scored tokens, one number per token: [T] natural logarithms, nats. Several texts are a list of such
 arrays, or [documents, T]. One text gives a float, several give [documents] float64; NaN where a score is undefined, as
 for a text without scored tokens. Higher = more likely a member. A log-probability below -100, minus infinity too,
-counts as -100, as wherever a model is read.
+counts as -100, as wherever a model is read. Arrays that do not fit raise ValueError.
 
 The log-probabilities of a text under a transformers model:
 
@@ -66,9 +66,6 @@ def perplexity(log_probs: Tokens) -> float | FloatArray:
     Returns:
         -1 or less, in the shape of `loss`.
 
-    Raises:
-        ValueError: As `loss`.
-
     Source: a feature of LLM-DI (Maini et al., 2024).
 
     >>> round(perplexity([-1.0, -3.0]), 3)
@@ -107,9 +104,6 @@ def max_k(log_probs: Tokens, k: float) -> float | FloatArray:
 
     Returns:
         Nats per token, in the shape of `loss`.
-
-    Raises:
-        ValueError: As `min_k`.
 
     Source: LLM-DI (Maini et al., 2024), whose k_min_probs is minus this.
 
@@ -237,9 +231,6 @@ def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
 
     Returns:
         A ratio, in the shape of `loss`; NaN where the target's loss is 1e-8 or less.
-
-    Raises:
-        ValueError: As `reference_difference`.
 
     Source: Carlini et al., 2021; "Small Ref" of MC-PDD, table VII. The program of DC-PDD inverts it.
 

@@ -216,8 +216,7 @@ class DocumentReader(Held, ShardableModule):
         self.doc_ids: Sequence[str] = list(sequences)
         self._sequences: Sequence[Sequence[int]] = list(sequences.values())
         self._scored = None if scored is None else [scored[doc_id] for doc_id in sequences]
-        self._max_batch_tokens = reading.max_batch_tokens
-        self._block_bytes = reading.block_bytes
+        self._max_batch_tokens, self._block_bytes = reading.max_batch_tokens, reading.block_bytes
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""

@@ -31,7 +31,7 @@ from nonmember.models.lengths import lengths_of
 from nonmember.models.probing import SHORT, TOLERANCE, TOLERANCE_OF_HALF
 from nonmember.models.reading import position_limit
 from nonmember.models.tokenizing import ids_of
-from nonmember.observations.passes.tokens import length_buckets, predict, share_of_rank, silent
+from nonmember.observations.passes.tokens import PaddedBatches, length_buckets, predict, share_of_rank, silent
 from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.runtime.files import write_text_atomically
 
@@ -313,19 +313,12 @@ def token_text(tokenizer: Any, token_id: int) -> str:
     return both.removeprefix(alone)
 
 
-class PromptBatches:
+class PromptBatches(PaddedBatches):
     """Iterable over left-padded batches."""
-
-    def __init__(self, prompts: Sequence[Sequence[int]], batches: Sequence[list[int]]) -> None:
-        self.prompts = prompts
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
 
     def __iter__(self) -> Iterator[dict[str, Tensor]]:
         for batch in self.batches:
-            rows = [torch.as_tensor(self.prompts[index], dtype=torch.long) for index in batch] or [torch.tensor([0])]
+            rows = [torch.as_tensor(self.sequences[index], dtype=torch.long) for index in batch] or [torch.tensor([0])]
             input_ids_BT, mask_BT = (
                 pad_sequence(items, batch_first=True, padding_side="left")
                 for items in (rows, list(map(torch.ones_like, rows)))
