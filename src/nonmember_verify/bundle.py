@@ -6,7 +6,6 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,11 +39,6 @@ class Group:
         """Units numbered in the order in which they come."""
         number: dict[int, int] = {}
         return np.array([number.setdefault(unit, len(number)) for unit in self.units.tolist()], dtype=np.int64)
-
-    def by_unit(self, values: FloatArray) -> FloatArray:
-        """Mean of the values of each unit's documents, in the order in which the units come."""
-        index = self.by_appearance
-        return np.array([values[index == unit].mean() for unit in range(int(index.max()) + 1)])
 
 
 @dataclass(frozen=True)
@@ -80,10 +74,6 @@ class Audit:
         found = self.groups[name].by_appearance
         by_cluster = self.settings.get("sampling_unit") == "cluster" and int(found.max()) + 1 < len(found)
         return found if by_cluster else None
-
-    def has_few_clusters(self, *names: str) -> bool:
-        clusters = [self.clusters(name) for name in names]
-        return any(found is not None and int(found.max()) + 1 < MIN_CLUSTERS for found in clusters)
 
     @property
     def statistics(self) -> Any:
@@ -195,9 +185,5 @@ def _values(column: Any) -> Any:
 
     kind = column.type
     if pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        (flat,) = column.chunks or [pa.array([], kind)]
-        numbers = flat.values.to_numpy(zero_copy_only=False)
-        return [numbers[start:end] for start, end in pairwise(flat.offsets.to_numpy())]
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
-        return column.to_numpy()
-    return column.to_pylist()
+        return list(column.to_numpy())
+    return column.to_numpy() if pa.types.is_floating(kind) or pa.types.is_integer(kind) else column.to_pylist()

@@ -17,26 +17,14 @@ from nonmember_verify.report import Report, some
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
-MOST_WORK = {
-    "num_resamples": 2_000_000,
-    "num_permutations": 2_000_000,
-    "num_splits": 10_000,
-    "num_steps": 100_000,
-    "num_orders": 1_000_000,
-    "num_folds": 1_000,
-}
+MOST_DRAWS = 2_000_000
 RANGES = {  # of settings without which any number would be evidence: from the one to below the other
     "alpha": (0, 1),
     "margin": (0, 2),
-    "content": (0.5, 1),
-    "confidence": (0.5, 1),
     "max_invalid": (0, 1),
-    "min_answer_mass": (0, 1),
     "min_valid_share": (0, math.inf),
-    "num_splits": (1, math.inf),
 }
 DATE = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ")
-DISTILLED = re.compile(r"(?:(control-[^/]+)/)?distilled(?:/([0-9]+))?")  # roles: by which teacher, which of them
 ZLIB_ROOM = 0.02
 LEFT_OUT = b" left out]"  # what stands in the place of a path or a document
 
@@ -49,9 +37,9 @@ def key_hash(value: Any) -> str:
 def check_question(audit: Audit, report: Report) -> None:
     """Identity, settings and recipes against the hashes in the result, and against one another. Raises Refused where
     the settings ask for more work than any audit does."""
-    for name, most in MOST_WORK.items():
-        if (asked := audit.settings.get(name) or 0) > most:
-            raise Refused(f"{name} is {asked:,}; the verifier makes at most {most:,}.")
+    for name in ("num_resamples", "num_permutations"):
+        if (asked := audit.settings.get(name) or 0) > MOST_DRAWS:
+            raise Refused(f"{name} is {asked:,}; the verifier makes at most {MOST_DRAWS:,}.")
     described, keys = audit.described, audit.result["provenance"]["keys"]
     identity = described["identity"]
     redacted = [name for name in described["redacted"] if LEFT_OUT in canonical(described[name])]
@@ -94,21 +82,19 @@ def _problems_of_distilled(audit: Audit, cut: list[str]) -> Iterator[str]:
     method, reference = identity["method"], recipes.get("reference")
     if "distillation" not in method or method.get("sham"):
         return
-    seeds = method.get("distillation_seeds") or [identity["seed"]]
-    for role, recipe in recipes.items():
-        if role in cut or (found := DISTILLED.fullmatch(role)) is None:
-            continue
+    if "distilled" in recipes and "distilled" not in cut:
+        recipe = recipes["distilled"]
         expected = {
-            "teacher": recipes.get(found[1] or "target"),
+            "teacher": recipes.get("target"),
             "corpus": identity["parts"]["corpus"],
             "recipe": method["distillation"],
-            "seed": seeds[int(found[2] or 1) - 1],
+            "seed": identity["seed"],
         }
         if reference is not None and recipe.get("base") != {"merged": reference}:
             expected["base"] = reference
         for part, item in expected.items():
             if recipe.get(part) != item:
-                yield f"the {part} of {role} is not that of the question"
+                yield f"the {part} of distilled is not that of the question"
 
 
 def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -> None:
@@ -240,7 +226,7 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
                 found.append(f"the root of the sealed documents of the {group} set is not theirs")
             if sealed["commitments"] != described["documents"].get(group):
                 found.append(f"the documents of the {group} set are not the sealed ones")
-        if not _units_as_sealed(audit, cell["documents"], report):
+        if not _units_as_sealed(audit, cell["documents"]):
             found.append("which documents belong together")
         report.require_none(
             "seal",
@@ -250,11 +236,8 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
         )
 
 
-def _units_as_sealed(audit: Audit, documents: Mapping[str, Any], report: Report) -> bool:
-    """Whether the same documents belong together; older seals do not fix it."""
-    if not all("units" in item for item in documents.values()):
-        _note_unsealed_clusters(audit, report)
-        return True
+def _units_as_sealed(audit: Audit, documents: Mapping[str, Any]) -> bool:
+    """Whether the same documents belong together."""
     sealed = {
         (name, commitment): unit
         for name, item in documents.items()
@@ -266,11 +249,6 @@ def _units_as_sealed(audit: Audit, documents: Mapping[str, Any], report: Report)
         for document, unit in zip(group.documents, group.units.tolist(), strict=True)
     }
     return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs})
-
-
-def _note_unsealed_clusters(audit: Audit, report: Report) -> None:
-    if draws_clusters(audit):
-        report.unchecked("clusters", "which documents belong together, and so count as one draw, is taken as stated")
 
 
 # The documents --------------------------------------------------------------------------------------------------------
@@ -301,8 +279,8 @@ def check_documents(audit: Audit, report: Report) -> None:
     number = len(audit.groups[SUSPECT]) if SUSPECT in audit.groups else 0
     if audit.statistics["num_documents"] != number:
         wrong.append(f"the result counts {audit.statistics['num_documents']} documents, and {number} are scored")
-    if audit.described["receipt"] is None:
-        _note_unsealed_clusters(audit, report)
+    if audit.described["receipt"] is None and draws_clusters(audit):
+        report.unchecked("clusters", "which documents belong together, and so count as one draw, is taken as stated")
     total = sum(map(len, excluded.values()))
     sizes = ", ".join(f"{len(items)} of the {name} set" for name, items in committed.items())
     report.require_none("documents", wrong, f"{sizes} are committed to; {total} are excluded, with reasons.")

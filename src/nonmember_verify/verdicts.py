@@ -166,12 +166,6 @@ def gates_hold(
     stated: Mapping[str, Any] = audit.details.get("gates", {})
     if missing := expected - set(stated):
         report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
-    return _hold(audit, stated, found, report, "gates")
-
-
-def _hold(
-    audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, what: str
-) -> tuple[bool, list[str]]:
     wrong, bounds = [], _bounds(audit)
     for name, gate in stated.items():
         if name not in BOUNDS:  # of a later version
@@ -186,7 +180,7 @@ def _hold(
             wrong.append(f"{name} is {value!r} with the bound {bound!r}, and passed is {gate['passed']}")
     recomputed = [name for name in stated if name in found and name in BOUNDS]
     if wrong or recomputed:
-        report.require_none(what, wrong, f"{', '.join(recomputed)} from the scores, and whether they hold.")
+        report.require_none("gates", wrong, f"{', '.join(recomputed)} from the scores, and whether they hold.")
     taken = [name for name in stated if name not in recomputed]
     for name in taken:
         if name in BOUNDS:

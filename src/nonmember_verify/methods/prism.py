@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from scipy import stats
 
 from nonmember_verify import resampling
-from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray
 from nonmember_verify.methods.t_tests import mean_by_clusters
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import correlation, interval_of, p_of
@@ -27,11 +26,15 @@ ONE_SIDED = 0.05  # level of the bound on what the target gains
 def recompute(audit: Audit, report: Report) -> Conclusion:
     suspect, settings = audit.groups["suspect"], audit.settings
     if "distilled" not in suspect.values:
-        _check_why_none_was_distilled(audit, report)
-        return Conclusion("invalid")
-    if audit.has_few_clusters("suspect"):
+        if is_reference_the_target(audit):
+            why = "no distilled reference was made: reference and target are one"
+            report.unchecked("statistic, interval and p", why)
+        else:
+            report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
         return Conclusion("invalid")
     clusters = audit.clusters("suspect")
+    if clusters is not None and int(clusters.max()) + 1 < MIN_CLUSTERS:
+        return Conclusion("invalid")
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
     metric, number = settings["rank_metric"], settings["num_resamples"]
     details = audit.details
@@ -81,13 +84,6 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     return Conclusion(decision, stated_gates=taken)
 
 
-def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
-    if is_reference_the_target(audit):
-        report.unchecked("statistic, interval and p", "no distilled reference was made: reference and target are one")
-    else:
-        report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
-
-
 def _check_by_other_draws(
     audit: Audit, others: list[FloatArray], target: FloatArray, number: int, report: Report
 ) -> None:
@@ -116,19 +112,18 @@ def _check_by_other_draws(
         )
 
 
-def rise(values: Mapping[str, FloatArray], what: str, role: str) -> float:
-    """From the reference to a distilled one, of the mean of a column; columns of losses hold log-likelihoods."""
-    return float(np.mean(values[f"{what}/{role}"] - values[f"{what}/reference"]))
+def _of_distillation(audit: Audit) -> dict[str, float]:
+    """What it changed, on the suspect documents and on third text; columns of losses hold log-likelihoods."""
 
+    def rise(group: str, what: str) -> float:
+        values = audit.groups[group].values
+        return float(np.mean(values[f"{what}/distilled"] - values[f"{what}/reference"]))
 
-def gates_of(audit: Audit, role: str) -> dict[str, float]:
-    """What a distillation changed, on the suspect documents and on third text."""
-    suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
     return {
-        "ce": rise(suspect, "loss", role),
-        "kl": -rise(suspect, "kl", role),
-        "kl_third": rise(third, "kl", role),
-        "nll_third": -rise(third, "loss", role),
+        "ce": rise("suspect", "loss"),
+        "kl": -rise("suspect", "kl"),
+        "kl_third": rise("third", "kl"),
+        "nll_third": -rise("third", "loss"),
     }
 
 
@@ -140,7 +135,7 @@ def _check_power(audit: Audit, report: Report) -> bool:
         if stated is not None or delta is not None or agreement is not None:
             report.failed("power", "the question asks for it and it is not there, or the other way round.")
         return True
-    third, found = audit.groups["third"].values, gates_of(audit, "distilled")
+    third, found = audit.groups["third"].values, _of_distillation(audit)
     rho = [
         correlation(third[role], third["target"], audit.settings["rank_metric"]) for role in ("reference", "distilled")
     ]
@@ -179,7 +174,7 @@ def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     lead, lead_third = (float(np.mean(item["loss/reference"] - item["loss/target"])) for item in (suspect, third))
     scores = [suspect[role] for role in ("target", "reference", "distilled")]
     return {
-        **gates_of(audit, "distilled"),
+        **_of_distillation(audit),
         "reference_gain": lead - lead_third,
         "target_gain": _largest_target_gain(audit),
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
