@@ -18,7 +18,6 @@ import pytest
 from nonmember.artifacts import store
 from nonmember.artifacts.store import Entry, Store, canonical_json, key_hash
 from nonmember.runtime import processes
-from nonmember.runtime.files import replacing, write_text_atomically
 from nonmember.runtime.processes import process_rank, run_id
 
 KEY = {"what": "a thing", "number": 3}
@@ -114,15 +113,6 @@ def test_working_files_are_gone_when_it_is_complete(tmp_path):
     assert list(json.loads((entry.path / "sidecar.json").read_text())["files"]) == ["part/data"]
 
 
-def test_writers_of_one_file_have_names_of_their_own(tmp_path):
-    path = tmp_path / "text"
-    with replacing(path) as item, replacing(path) as other:
-        item.write_text("one")
-        other.write_text("other")
-    assert path.read_text() == "one"  # whoever ends last
-    assert list(tmp_path.iterdir()) == [path]
-
-
 # Not complete -----------------------------------------------------------------------------------------------
 
 
@@ -206,20 +196,6 @@ def test_a_full_disk_is_an_oserror_and_loses_nothing(tmp_path, monkeypatch, wher
     make_thing(tmp_path, again, resumable=True)
     assert again.found == [".resume"]
     assert not make_thing(tmp_path).made_now
-
-
-def test_a_text_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "text"
-    write_text_atomically(path, "old")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(store.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_text_atomically(path, "new")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 # Damaged ----------------------------------------------------------------------------------------------------

@@ -104,13 +104,6 @@ def test_identity_of_installed_packages_is_their_version():
     assert versions["stdlib"] == identity["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
-def test_equal_whatever_the_order_and_repeatable(package, build):
-    item, other = LibraryDocs(["omegaconf", "madeup_module"]), LibraryDocs(("madeup_module", "omegaconf"))
-    assert item == other
-    assert hash(item) == hash(other)
-    assert build(item).fingerprint == build(other).fingerprint
-
-
 @pytest.mark.parametrize(
     ("packages", "message"),
     [

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from nonmember.corpora import Cleaning, Documents, Prepared
-from nonmember.corpora.sources import rows
 from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.transforms.cleaning import with_blank
 from nonmember.corpora.transforms.splits import Select
@@ -236,6 +235,12 @@ def test_a_name_that_is_nothing_here_says_how_the_hub_is_read():
         ("returns.jsonl", '{"text": "a"}\r{"text": "b"}\r', "line 1 .*Extra data"),
         ("printed.jsonl", json.dumps(ROWS[0], indent=1), "printed over several lines"),
         ("cut.jsonl", '{"text": "a"}\n{"text": "b', "line 2 .*Is the line cut"),
+        ("mixed.json", b'[{"text": "a"}, 7]', "item 2 must be one JSON object, or .*, but it is a number"),
+        ("latin.csv", b"text\xff\na\n", "line 1 must be UTF-8"),
+        ("other.arrow", b"another and no more", "must be a complete Arrow file"),
+        ("blank.jsonl", b"\n\n", "has no documents"),
+        ("names_alone.csv", b"text,id\n", "has no documents"),
+        ("no_rows.parquet", parquet_of(TABLE.slice(0, 0)), "has no documents"),
         ("empty.csv", "", "has no documents: it is empty"),
         ("lines_without_a_suffix", '{"text": "a"}\n{"text": "b"}\n', "holds JSON Lines under the name of a text"),
         ("number.jsonl", '{"text": "a"}\n{"text": 5}\n', "line 2: column 'text' must hold text, but it holds a number"),
@@ -339,14 +344,6 @@ def test_a_folder_that_cannot_be_opened_is_no_part_left_out(build, put, tmp_path
         build(Documents(str(tmp_path / "set")))
 
 
-def test_the_cache_of_the_hub_links_to_its_blobs(build, put, tmp_path):
-    put("datasets--owner--set/blobs/0123", '"a"')
-    snapshot = tmp_path / "datasets--owner--set" / "snapshots" / "4567"
-    snapshot.mkdir(parents=True)
-    (snapshot / "d.jsonl").symlink_to("../../blobs/0123")
-    assert len(build(Documents(str(snapshot)))) == 1
-
-
 @pytest.mark.parametrize("pattern", ["/etc/*", "../*", "~/*"])
 def test_a_pattern_leads_below_its_folder(build, tmp_path, pattern):
     with pytest.raises(ValueError, match="must be relative and lead below"):
@@ -396,33 +393,6 @@ def test_limits_and_duplicates_without_touching_layout(build, given):
         build(Prepared(source, replace(cleaning, min_words=9, max_words=None)))
     with pytest.raises(ValueError, match=r"near_duplicate_threshold must be a number in \[0.1, 1\] or null; got 80"):
         replace(cleaning, near_duplicate_threshold=80)
-
-
-def test_the_forms_say_what_they_are():
-    assert rows.stem_of("sub/wikipedia.v2.JSONL.gz") == "sub/wikipedia.v2"
-    assert rows.stem_of("paper.v2") == "paper.v2"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("d.json", b'[{"text": "a"}, 7]', "item 2 must be one JSON object, or .*, but it is a number"),
-        ("d.json", b"7", "it is a number"),
-        ("d.csv", b"text\xff\na\n", "line 1 must be UTF-8"),
-        ("d.csv", b"", "no documents"),
-        *(
-            (f"d{number}.arrow", magic + b" and no more", "must be a complete Arrow file")
-            for number, magic in enumerate((b"FEA1", b"ARROW1", b"another"))
-        ),
-        ("d.jsonl", b"\n\n", "has no documents"),
-        ("d.csv", b"text,id\n", "has no documents"),
-        ("d.parquet", parquet_of(TABLE.slice(0, 0)), "has no documents"),
-    ],
-)
-@pytest.mark.parametrize("text_field", [None, "text"])
-def test_files_that_hold_no_documents(build, put, name, content, message, text_field):
-    with pytest.raises(ValueError, match=message):
-        build(Documents(put(name, content), text_field=text_field))
 
 
 HALF = "a\\ud800b"  # as JSON writes it

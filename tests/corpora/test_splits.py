@@ -103,11 +103,6 @@ def test_salt_makes_another_draw(given, build):
     assert part(base, "a", COUNTS, salt=3) == part(base, "a", COUNTS, salt="3")
 
 
-def test_a_larger_first_part_contains_the_smaller(given, build):
-    base = given(*documents(100))
-    assert ids(build(part(base, "a", {"a": 10}))) < ids(build(part(base, "a", {"a": 30})))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -225,25 +220,3 @@ def test_bad_mixtures(given, build):
 def test_domains_have_no_order(given):
     base, two = given(*documents(5)), ("x", "y")
     assert Select(base, domains=two).identity() == Select(base, domains=two[::-1]).identity()
-
-
-def test_hydra_builds_recipes(write_lines, build):
-    from nonmember.config.safety import instantiate
-
-    path = write_lines("text.jsonl", *({"id": i, "text": f"some words number {i}"} for i in range(20)))
-    target = "nonmember.corpora."
-    source = {
-        "_target_": target + "Cleaned",
-        "source": {"_target_": target + "Documents", "path": [str(path)], "id_field": "id", "text_field": "text"},
-        "min_words": 2,
-        "max_words": 10,
-        "long_documents": "cut",
-        "near_duplicate_threshold": None,
-        "num_perm": 64,
-    }
-    halves = {"base": source, "sizes": {"a": 5, "b": 5}, "by": "document", "per": "corpus", "salt": 0}
-    parts = [{"_target_": target + "Part", "take": take, **halves} for take in ("a", "rest")]
-    components = [{"corpus": corpus, "exposures": i + 1} for i, corpus in enumerate(parts)]
-    mixture = instantiate({"_target_": target + "Mixture", "_convert_": "all", "components": components})
-    assert len(build(mixture)) == 5 + 2 * 10
-    assert hash(mixture)

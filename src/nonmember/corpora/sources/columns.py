@@ -81,18 +81,18 @@ def name_of(row: Row, field: str, where: str) -> str:
     return str(int(value) if isinstance(value, float) else value)
 
 
-def text_in(row: Row, field: str, where: str, *, or_empty: bool = True) -> str:
-    """The text in a column, or in what it holds (`item_of`). or_empty: a missing one is empty."""
-    return _text(item_of(row, field, where), field, where, or_empty)
+def text_in(row: Row, field: str, where: str) -> str:
+    """The text in a column, or in what it holds (`item_of`); a missing one is empty."""
+    return _text(item_of(row, field, where), field, where)
 
 
 def optional_text_of(row: Row, field: str | None, where: str) -> str:
     """A title or an author: text, or nothing where the column is empty or none is named."""
-    return "" if field is None else _text(column_of(row, field, where), field, where, True).strip()
+    return "" if field is None else _text(column_of(row, field, where), field, where).strip()
 
 
-def _text(value: object, field: str, where: str, or_empty: bool) -> str:
-    if or_empty and is_missing(value):
+def _text(value: object, field: str, where: str) -> str:
+    if is_missing(value):
         return ""
     if not isinstance(value, str):
         raise ValueError(

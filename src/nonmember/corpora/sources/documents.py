@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,6 @@ RULES = 2  # of finding forms, columns and ids; raise it when a change of them m
 ITEM, NUMBER = "item", "number"
 KINDS = (".csv", ".jsonl", ".parquet")
 MOST_KEPT = 8 * 2**20  # bytes of a table whose rows stay in memory
-LONGEST_SHARED = 64  # characters
 WHOLE = "The table of documents"
 
 
@@ -279,12 +277,7 @@ def _read_table(path: Path) -> Iterator[tuple[str, Row]]:
 @lru_cache(maxsize=1)  # the groups of an audit, its questions and the recorded answers lie in one file
 def _kept_table(path: Path, modified: int, size: int) -> list[tuple[str, Row]]:
     """Read again only when the file's size or time of change moves."""
-    return [(where, {name: _shared(value) for name, value in row.items()}) for where, row in _read_table(path)]
-
-
-def _shared(value: Any) -> Any:
-    """Names of works, letters and the like stand in many rows, and once in memory."""
-    return sys.intern(value) if type(value) is str and len(value) <= LONGEST_SHARED else value
+    return list(_read_table(path))
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def files_at(patterns: Iterable[str]) -> list[Path]:
 def files_in(folder: Path, pattern: str | None = None) -> list[Path]:
     """The files below a folder, in order of their names: those that match, or all that are not hidden."""
     if pattern is not None:
-        require_below(pattern)
+        _require_below(pattern)
     files = []
     for path in sorted(folder.glob(pattern or "**/*")):
         if pattern is None and any(part.startswith(".") for part in path.relative_to(folder).parts):
@@ -151,10 +151,10 @@ def _is_file(path: Path) -> bool:
     return path.is_file()
 
 
-def require_below(pattern: object, name: str = "A pattern") -> None:
-    path = Path(pattern) if isinstance(pattern, str) else Path()
+def _require_below(pattern: str) -> None:
+    path = Path(pattern)
     if not path.parts or path.is_absolute() or path.parts[0].startswith("~") or ".." in path.parts:
-        raise ValueError(f"{name} must be relative and lead below its folder, as **/*.txt does; got {pattern!r}.")
+        raise ValueError(f"A pattern must be relative and lead below its folder, as **/*.txt does; got {pattern!r}.")
 
 
 # Shards and splits ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from nonmember.artifacts import Builder
 from nonmember.checks import Checked, Count, Number, wrong
 from nonmember.corpora.specs import CorpusSpec, Transform, as_float, as_salt, require_spec
-from nonmember.corpora.transforms.splits import Part, position
+from nonmember.corpora.transforms.splits import Part, in_order
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
 from nonmember.records.streams import Mixed, Stream, as_stream
@@ -156,7 +156,8 @@ class NestedMixture(Transform):
             )
         num_seen = number_seen(self.num_documents, self.rate)
         wanted = {"seen": num_seen, "unseen": self.num_documents - num_seen}
-        return Corpus(tuple(self._in_order([item for side in sides for item in self._first(side, sides, wanted)])))
+        chosen = [item for side in sides for item in self._first(side, sides, wanted)]
+        return Corpus(tuple(in_order(chosen, str(self.salt))))
 
     def _first(self, side: str, sides: dict[str, Corpus], wanted: dict[str, int]) -> list[Document]:
         if len(sides[side]) < wanted[side]:
@@ -164,8 +165,4 @@ class NestedMixture(Transform):
                 f"NestedMixture needs {wanted[side]} {side} documents ({self.num_documents} at a rate of {self.rate}), "
                 f"but there are {len(sides[side])}; lower `num_documents`, or use a larger corpus."
             )
-        return self._in_order(sides[side].documents)[: wanted[side]]
-
-    def _in_order(self, documents: Iterable[Document]) -> list[Document]:
-        salt = str(self.salt)
-        return sorted(documents, key=lambda item: (position(salt, item.doc_id), item.doc_id))
+        return in_order(sides[side].documents, str(self.salt))[: wanted[side]]

@@ -11,7 +11,7 @@ from nonmember.artifacts import Builder
 from nonmember.checks import Count, OneOf
 from nonmember.corpora.specs import CorpusSpec, Transform, require_count
 from nonmember.corpora.transforms.cleaning import normalise
-from nonmember.corpora.transforms.splits import position
+from nonmember.corpora.transforms.splits import in_order, position
 from nonmember.records import Corpus, Document
 
 WINDOW = 50  # characters; any shared stretch of twice this length is found
@@ -73,9 +73,8 @@ class Neutral(Transform):
             if len(document.text) >= self.min_characters
             and (position(f"{SALT}, halves", document.doc_id) < 0.5) == first
         ]
-        ours.sort(key=lambda document: (position(SALT, document.doc_id), document.doc_id))
         by_text: dict[str, Document] = {}
-        for document in ours:
+        for document in in_order(ours, SALT):
             text = _cut(document.text, self.max_characters)
             by_text.setdefault(text, replace(document, text=text))
             if len(by_text) == number:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nonmember.artifacts import Builder
 from nonmember.checks import Count
 from nonmember.corpora.specs import CorpusSpec, Transform, as_salt, require_count
-from nonmember.corpora.transforms.splits import position
+from nonmember.corpora.transforms.splits import in_order
 from nonmember.records import Corpus, Document
 
 Examples = tuple[Document, ...]
@@ -40,8 +40,7 @@ class Shuffled(Transform):
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
-        in_order = sorted(base.documents, key=lambda item: (position(self.salt, item.doc_id), item.doc_id))
-        return replace(base, documents=tuple(in_order))
+        return replace(base, documents=tuple(in_order(base.documents, self.salt)))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ def position(salt: str, name: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
+def in_order(documents: Iterable[Document], salt: str) -> list[Document]:
+    """In order of sha256(salt + id)."""
+    return sorted(documents, key=lambda item: (position(salt, item.doc_id), item.doc_id))
+
+
 @dataclass(frozen=True)
 class Part(Transform):
     """One of several disjoint parts of a corpus; documents in the corpus's order.
@@ -187,9 +192,7 @@ class Select(Transform):
                     f"Select needs {self.num_documents} documents, but there are {len(documents)}{among}; "
                     "lower `num_documents`, or use a larger corpus."
                 )
-            salt = str(self.salt)
-            ids = sorted((d.doc_id for d in documents), key=lambda name: (position(salt, name), name))
-            chosen = set(ids[: self.num_documents])
+            chosen = {item.doc_id for item in in_order(documents, str(self.salt))[: self.num_documents]}
             documents = [document for document in documents if document.doc_id in chosen]
         return Corpus(tuple(documents), base.dropped if self.domains is None else {})
 
