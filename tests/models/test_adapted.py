@@ -17,7 +17,6 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 import tiny
-from marks import slow
 from nonmember.models import Pretrained
 from nonmember.models.base import Whole
 from nonmember.models.forward import split_forward
@@ -62,7 +61,6 @@ def adapter(folder: Path, base: Path | str | None, config: Any, model: Any = Non
 
 KINDS = {
     "lora": lora(),
-    "rslora": lora(use_rslora=True),
     "dora": lora(use_dora=True),
     "embeddings": lora("embed_tokens"),
     "output": lora("q_proj", "lm_head"),
@@ -70,16 +68,12 @@ KINDS = {
     "whole modules": lora(modules_to_save=["embed_tokens", "norm"]),
     "ia3": peft.IA3Config(task_type=TASK, target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
     "adalora": peft.AdaLoraConfig(task_type=TASK, target_modules=["q_proj"], total_step=9, init_r=4, target_r=2),
-    "loha": peft.LoHaConfig(task_type=TASK, target_modules=["q_proj"]),
-    "lokr": peft.LoKrConfig(task_type=TASK, target_modules=["q_proj"]),
     "vera": peft.VeraConfig(task_type=TASK, target_modules=["q_proj"]),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", [slow(name) if name in ("rslora", "loha", "lokr", "output") else name for name in KINDS]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_computes_what_peft_does_beside_its_base_and_merged(base, tmp_path, kind):
     expected = adapter(tmp_path, base, KINDS[kind])
     loaded = load_folder(tmp_path)
@@ -163,23 +157,14 @@ WRONG = [
     ({}, lora(), put(model__norm__weight=(16,)), "It holds 1 tensor (base_model.model.model.norm.weight), which its"),
     ({}, lora(), put(score__weight=(2, 16)), "It holds 1 tensor (base_model.model.score.weight)"),
     ({}, lora(), lambda weights: weights.pop(f"{Q}.lora_A.weight"), "missing adapter keys"),
-    ({"r": 4}, lora(), None, "size mismatch for base_model"),
     ({"target_modules": ["q_proj", "v_proj"]}, lora(), None, "missing adapter keys while"),
     ({"target_modules": ["q_proj"]}, lora("q_proj", "v_proj"), None, "It holds 4 tensors ("),
-    ({"target_modules": ["c_attn"]}, lora(), None, "Target modules {'c_attn'} not found in the base model"),
-    ({"peft_type": "MAGIC"}, lora(), None, "KeyError 'MAGIC'"),
     ({"task_type": "SEQ_CLS"}, lora(), None, "for SEQ_CLS. Only adapters that change layers"),
     (
         {},
         peft.PromptTuningConfig(task_type=TASK, num_virtual_tokens=4),
         None,
         "PROMPT_TUNING, for CAUSAL_LM. Only adapters",
-    ),
-    (
-        {},
-        peft.PrefixTuningConfig(task_type=TASK, num_virtual_tokens=4),
-        None,
-        "PREFIX_TUNING, for CAUSAL_LM. Only adapters",
     ),
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.metadata
 import json
 import re
@@ -18,18 +17,15 @@ from omegaconf import OmegaConf
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import tiny
-from command_line import rows_of, write_rows
+from command_line import rows_of
 from nonmember.artifacts import Builder
 from nonmember.corpora.specs import digest_file
 from nonmember.models import Gguf, PackagedGguf
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import train_tokenizer
 from nonmember.records import Corpus, Document
-from nonmember.runtime.quiet import quiet
 
 gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package gguf: make setup EXTRAS=real")
-
-SCORE = "log_likelihood"
 
 
 def write_gguf(folder: Path, file: Path, num_blocks: int | None = None, way: str = "gpt-2") -> Path:
@@ -146,22 +142,6 @@ def test_a_way_of_splitting_texts_that_is_not_known_is_told(llama, builder, tmp_
     assert ("split in a way that it calls deepseek-llm" in caplog.text) is told
 
 
-@pytest.mark.slow
-def test_from_the_command_line(llama, nonmember, texts, tmp_path):
-    folder, file = llama
-    documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
-    paths = []
-    for model in (f"target.path={folder}", f"target.path={file}"):
-        said = nonmember("score", model, f"data.path={documents}")
-        assert said.status == 0, said.err
-        paths.append(said.out.splitlines()[-1])
-    import pyarrow.parquet as pq
-
-    first, second = (pq.read_table(path).to_pandas() for path in paths)
-    assert SCORE in first, list(first)
-    np.testing.assert_allclose(first[SCORE], second[SCORE], rtol=1e-5)
-
-
 def test_what_is_no_such_file(nonmember, tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"not one")
     said = nonmember("score", "target.path=model.gguf", "data.path=.")
@@ -225,25 +205,6 @@ def test_pieces_that_are_missing_or_changed_are_refused(packaged, tmp_path):
         missing.validate()
     with pytest.raises(ValueError, match="must name a package and the file in it"):
         PackagedGguf("tiny.gguf")
-
-
-def test_what_a_killed_or_full_disk_left_half_joined_is_made_anew(packaged, builder, monkeypatch):
-    def half(part: Any, file: Any) -> None:
-        file.write(part.read(100))
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("shutil.copyfileobj", half)
-        with pytest.raises(OSError, match="No space left"):
-            builder.get(packaged)
-    assert not list(builder.store.root.glob("dequantized/[!.]*"))
-    assert builder.get(packaged).num_parameters
-
-
-def test_conversion_shows_no_bar_of_its_own(packaged, builder, capfd):
-    with quiet():
-        builder.get(packaged)
-    assert "%|" not in capfd.readouterr().err
 
 
 EXTRAS = {"real": "smollm2", "gemma": "gemma3"}

@@ -1,10 +1,7 @@
 """A second implementation: our log-probabilities of SmolLM2 against llama.cpp's of the same GGUF file.
 
 We dequantise the weights and calculate in 32 bits. llama.cpp leaves the weights in 4 bits and rounds what comes into
-each matrix to 8 bits as well, in blocks of 32. So there are two comparisons:
-
-- of the dequantised weights, written to a GGUF file again, so that both calculate in 32 bits: the same numbers;
-- of the file as it is: differences as large as those that the same rounding makes in our own model.
+each matrix to 8 bits. So the dequantised weights are written to a GGUF file again, and both calculate in 32 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import smollm2
 import tiny
@@ -34,7 +30,6 @@ TEXTS = [
     "Größe und Überfluß: 12,5 % mehr als im Vorjahr.",
     "zxq vblk 9931 -- qqq ;; wub wub wub wub",
 ]
-BLOCK, LARGEST = 32, 127  # of llama.cpp's 8 bits: numbers with a common scale, and the largest of them
 FORCED = 1000.0  # added to a token's logit; what is told of it is from before
 
 
@@ -108,47 +103,3 @@ def test_the_dequantised_weights_say_the_same(told, gguf, tmp_path):
     known = np.isfinite(theirs)
     assert known.mean() > 0.95
     assert np.abs(theirs - told.ours)[known].max() < 2e-3
-
-
-def test_the_quantised_file_differs_as_its_rounding_does(told, gguf):
-    """Measured: .10 nats a token (root mean square), at most .35; .11 and .43 by the rounding in our own model. Which
-    numbers are rounded up is chance: llama.cpp with 16 and with 32 bits for keys and values differs by .11 from itself.
-    So the bound is twice what our own rounding makes."""
-    with llama_server(gguf) as url:
-        theirs = by_llama(url, told.ids)
-    known = np.isfinite(theirs)
-    difference, rounding = (theirs - told.ours)[known], (rounded(told) - told.ours)[known]
-    size, expected = (float(np.sqrt(np.mean(np.square(item)))) for item in (difference, rounding))
-    assert 0.02 < expected < 0.3, "8 bits show, and do no harm"
-    assert size < 2 * expected
-    assert abs(difference.mean()) < expected, "no side is preferred"
-
-
-def rounded(told: Told) -> np.ndarray:
-    """Our model with what comes into each matrix rounded to 8 bits, as llama.cpp does before it multiplies."""
-
-    def to_8_bits(module: Any, given: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-        blocks = given[0].unflatten(-1, (-1, BLOCK))
-        scale = blocks.abs().amax(-1, keepdim=True).clamp_min(1e-30) / LARGEST
-        return (((blocks / scale).round() * scale.half().float()).flatten(-2),)
-
-    hooks = [
-        module.register_forward_pre_hook(to_8_bits)
-        for module in told.model.modules()
-        if isinstance(module, torch.nn.Linear)
-    ]
-    try:
-        with torch.no_grad():
-            return np.concatenate(
-                [
-                    told.model(torch.tensor([ids]))
-                    .logits[0, :-1]
-                    .log_softmax(-1)
-                    .gather(1, torch.tensor(ids)[1:, None])[:, 0]
-                    .numpy()
-                    for ids in told.ids
-                ]
-            )
-    finally:
-        for hook in hooks:
-            hook.remove()

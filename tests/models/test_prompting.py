@@ -136,10 +136,7 @@ def test_an_ordinary_template_is_rendered_as_transformers_does(tokenizer):
     ("template", "sentence"),
     [
         ("{% for turn in messages %}", "Unexpected end of template"),
-        ("{{ messages.nothing.here }}", "has no attribute 'nothing'"),
-        ("{{ range(10 ** 9) }}", "Range too big"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
-        ("{{ raise_exception('not with me') }}", "not with me"),
         ("{{ 1 / 0 }}", "division by zero"),
         ("Hello.", "leaves out a part of what is asked"),
     ],

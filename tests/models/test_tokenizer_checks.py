@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import GPTNeoXTokenizerFast, PreTrainedTokenizerFast
 
 import tiny
@@ -26,7 +26,6 @@ from nonmember.training.batches import packed_sequences
 
 TEXT = "moss fern reed pine lark wren"
 END = "<|endoftext|>"
-FAR = "64 characters of one"
 
 
 @pytest.fixture(scope="module")
@@ -153,19 +152,6 @@ def test_how_texts_are_read_is_part_of_a_key(tokenizer, tmp_path):
 # Bounds --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        normalizers.Sequence([normalizers.NFKC(), normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
-        normalizers.Sequence([normalizers.Replace(chr(number), "emoji" * 9) for number in range(0x1F600, 0x1F620)]),
-        normalizers.BertNormalizer(),
-    ],
-)
-def test_ordinary_ones_are_not(tokenizer, made):
-    tokenizer.backend_tokenizer.normalizer = made
-    prepare(tokenizer)
-
-
 def test_a_regular_expression_without_end_names_the_document(tokenizer):
     split = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel()])
@@ -208,16 +194,6 @@ def test_a_file_that_transformers_reads_otherwise_is_told(tokenizer, tmp_path, c
         (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
         load_tokenizer(Pretrained(str(tmp_path)))
         assert ("as a Qwen2Tokenizer, otherwise than tokenizer.json says" in caplog.text) is told
-
-
-def test_a_vocabulary_that_is_no_json_of_a_tokenizer_is_refused(tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    file = tmp_path / "tokenizer.json"
-    good = json.loads(file.read_text())
-    for wrong in ({"merges": None}, {"vocab": {"a": "b"}}, {"type": "Unheard"}, {"vocab": []}):
-        file.write_text(json.dumps(good | {"model": good["model"] | wrong}))
-        with pytest.raises(ValueError, match=r"^No tokenizer could be loaded from"):
-            load_tokenizer(Pretrained(str(tmp_path)))
 
 
 # Its own vocabulary -------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from nonmember.models.forward import split_forward
 from nonmember.models.loading import save
 from nonmember.observations import TokenStatistics
 from nonmember.training import Trained
-from nonmember.training.adapters import add_adapter, load_adapter, save_adapter, share_weights
+from nonmember.training.adapters import add_adapter, load_adapter, save_adapter
 from nonmember.training.batches import plan_steps
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora
@@ -51,7 +51,6 @@ ADAPTERS = {
     ),
     "ia3": Ia3(target_modules=None, feedforward_modules=None),
 }
-each_adapter = pytest.mark.parametrize("kind", ADAPTERS)
 # What they share is LoRA's, which AdaLoRA is too.
 mostly_adalora = pytest.mark.parametrize("kind", [name if name == "adalora" else slow(name) for name in ADAPTERS])
 
@@ -125,17 +124,6 @@ def saved_weights(model, folder) -> dict[str, torch.Tensor]:
 
     save_adapter(model, folder / "saved")
     return load_file(folder / "saved" / "adapter_model.safetensors")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", ["lora"], indirect=True)
-def test_the_weights_are_in_memory_once(whole):
-    _, model, _, base = whole
-    own = {parameter.data_ptr() for parameter in base.parameters()}
-    theirs = {parameter.data_ptr(): parameter for parameter in model.parameters()}
-    assert own <= set(theirs)
-    assert sum(parameter.numel() for place, parameter in theirs.items() if place not in own) == 2 * 4 * (16 + 48)
-    assert {id(item) for item in share_weights(base).parameters()} == {id(item) for item in base.parameters()}
 
 
 @pytest.mark.slow
@@ -260,12 +248,12 @@ def test_adalora_needs_steps_to_cut_in(tmp_path):
         *(slow(kind, place) for kind in ADAPTERS for place in (11, 36, 3) if (kind, place) != ("adalora", 11)),
     ],
     indirect=["whole"],
-)  # of LoRA see test_an_interrupted_tuning_goes_on
+)
 def test_goes_on_to_the_last_bit(whole, tmp_path, stop_after):
     recipe, model, facts, _ = whole
     weights = adapter_of(model)
     with pytest.raises(RuntimeError, match="interrupted"):
-        tuned(recipe, tmp_path, StopAfter(stop_after, kill=False), checkpoint_seconds=0.0)
+        tuned(recipe, tmp_path, StopAfter(stop_after), checkpoint_seconds=0.0)
     point = torch.load(max(tmp_path.glob(".resume-3-*.ckpt")), weights_only=True)
     names = {name.removeprefix("model.") for name in point["state_dict"]}
     assert names == {name for name in weights if "ranknum" not in name}  # no weights of the base
@@ -330,13 +318,6 @@ def test_a_model_without_the_named_modules(tmp_path, adapter):
     assert torch.equal(logits(base), logits(tiny.model(1, VOCAB)))
 
 
-@pytest.mark.slow
-def test_documents_longer_than_the_model_reads(tmp_path):
-    with pytest.raises(ValueError, match=r"has 200 tokens, and the model reads at most 128. Lower max_tokens"):
-        tuned(tuning(max_tokens=1024), tmp_path, documents=[*DOCUMENTS, [1] * 200])
-    assert tuned(tuning(max_tokens=128), tmp_path, documents=[*DOCUMENTS, [1] * 200])[1]["num_sequences"] == 19
-
-
 def test_a_trainer_that_would_change_the_model_for_good(tmp_path):
     with pytest.raises(ValueError, match="An adapter shares its base model with other runs"):
         tuned(tuning(), tmp_path, precision="bf16-true")
@@ -362,16 +343,6 @@ def test_weights_that_training_ruined_are_never_an_adapter(tmp_path, monkeypatch
 def test_recipes_that_make_no_sense(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize("quantization", ["8bit", "4bit"])
-def test_fewer_bits_need_a_gpu(tmp_path, monkeypatch, quantization):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    tiny.model(1).save_pretrained(tmp_path / "folder")
-    with pytest.raises(ValueError, match=f"loaded in {quantization}, which needs a CUDA GPU and the package bits"):
-        tiny.builder(tmp_path).get(Pretrained(str(tmp_path / "folder"), quantization=quantization))
-    with pytest.raises(ValueError, match="quantization of a model must be one of none, 8bit, 4bit"):
-        Pretrained("owner/name", quantization="2bit")
 
 
 # The schedule, the plan, the keys ---------------------------------------------------------------------------
@@ -481,30 +452,6 @@ def test_the_entry_is_the_adapter(both_made):
     assert str(both_made) not in (entry.path / "adapter_config.json").read_text()
     assert entry.facts["num_dropped_documents"] == 0
     assert entry.facts["target_modules"] == ["query_key_value"]
-
-
-@pytest.mark.slow
-def test_an_interrupted_tuning_goes_on(stocked, tmp_path):
-    other = replace(TUNED, seed=4)
-
-    def shop(folder, *further):
-        make_trainer = tiny.compute().make_trainer
-        made = tiny.builder(
-            shutil.copytree(stocked, folder, dirs_exist_ok=True), checkpoint_seconds=0.0, micro_batch_size=3
-        )
-        made.compute = replace(
-            made.compute, make_trainer=lambda **a: make_trainer(**a | {"callbacks": [*a["callbacks"], *further]})
-        )
-        return made
-
-    with pytest.raises(RuntimeError, match="interrupted"):
-        shop(tmp_path / "one", StopAfter(8, kill=False)).entry(other)
-    disturb_generators()
-    item, whole = shop(tmp_path / "one"), shop(tmp_path / "whole")
-    entries = [made.entry(other) for made in (item, whole)]
-    assert [path.name for path in entries[0].path.glob(".*")] == []
-    first, second = ((entry.path / "adapter_model.safetensors").read_bytes() for entry in entries)
-    assert first == second
 
 
 @pytest.mark.slow

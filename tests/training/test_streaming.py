@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import lightning
 import pytest
 import torch
+from test_resume import StopAfter
 
 import tiny
 from nonmember.corpora import Cleaning, Component, Hub, Mixture, Streamed
@@ -95,59 +96,41 @@ def model(folder: Path, base=BASE) -> Trained:
 
 
 def train(
-    folder: Path, store: str, *, kill_at: int | None = None, devices: int = 1, num_workers: int = 0, base=BASE
+    folder: Path, store: str, *, stop_at: int | None = None, devices: int = 1, num_workers: int = 0, base=BASE
 ) -> None:
-    """Train in this process; with `kill_at` it leaves points at once, and is killed after so many micro-batches."""
+    """Train in this process; with `stop_at` it leaves points at once, and is stopped after so many micro-batches."""
     streams.CHUNK_BYTES, streams.SHARD_BYTES = 1000, 3000
-    import lightning
-
-    class Kill(lightning.Callback):
-        def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
-            if batch_idx + 1 == kill_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
     make = functools.partial(
         lightning.Trainer, accelerator="cpu", devices=devices, strategy="ddp" if devices > 1 else "auto"
     )
 
-    def with_kill(**arguments):
-        return make(**arguments | {"callbacks": [*arguments["callbacks"], Kill()]})
+    def with_stop(**arguments):
+        stop = [] if stop_at is None else [StopAfter(stop_at)]
+        return make(**arguments | {"callbacks": [*arguments["callbacks"], *stop]})
 
-    with_kill.keywords = make.keywords  # what a partial tells of its settings
-    seconds = 1e9 if kill_at is None else 0.0
+    with_stop.keywords = make.keywords  # what a partial tells of its settings
+    seconds = 1e9 if stop_at is None else 0.0
     changes = {"micro_batch_size": 2, "checkpoint_seconds": seconds, "num_workers": num_workers}
-    tiny.builder(folder / store, make_trainer=with_kill, **changes).entry(model(folder, base))
+    tiny.builder(folder / store, make_trainer=with_stop, **changes).entry(model(folder, base))
 
 
 def weights(folder: Path, store: str, base=BASE) -> list[torch.Tensor]:
     return tiny.weights(model(folder, base).weights(tiny.builder(folder / store)).model)
 
 
-def in_another_process(folder: Path, store: str, *arguments: object) -> int:
-    here = Path(__file__)
-    paths = os.pathsep.join([str(here.parents[1]), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(here), str(folder), store, *map(str, arguments)]
-    return subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=False, timeout=300).returncode
-
-
 @pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
-    assert in_another_process(tmp_path, "two", 0, 2, 1) == 0
+    here = Path(__file__)
+    paths = os.pathsep.join([str(here.parents[1]), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, here, tmp_path], env=os.environ | {"PYTHONPATH": paths}, check=True, timeout=300)
     train(tmp_path, "one", base=PLAIN)
     tiny.assert_equal_weights(*(weights(tmp_path, name, PLAIN) for name in ("one", "two")), atol=1e-6)
 
 
 @pytest.mark.slow
-def test_interrupted_and_started_again_it_has_the_very_weights(tmp_path, monkeypatch):
-    class Stop(Exception):
-        pass
-
-    def stop(number, signals):
-        raise Stop
-
-    monkeypatch.setattr(os, "kill", stop)
-    with pytest.raises(Stop):
-        train(tmp_path, "stopped", kill_at=11)
+def test_interrupted_and_started_again_it_has_the_very_weights(tmp_path):
+    with pytest.raises(RuntimeError, match="interrupted"):
+        train(tmp_path, "stopped", stop_at=11)
     train(tmp_path, "stopped", num_workers=1)
     train(tmp_path, "whole")
     tiny.assert_equal_weights(weights(tmp_path, "stopped"), weights(tmp_path, "whole"))
@@ -170,8 +153,4 @@ def test_only_next_token_prediction_reads_a_stream(tmp_path):
 
 
 if __name__ == "__main__":
-    killed_at, num_devices, workers = map(int, sys.argv[3:])
-    base = PLAIN if num_devices > 1 else BASE
-    train(
-        Path(sys.argv[1]), sys.argv[2], kill_at=killed_at or None, devices=num_devices, num_workers=workers, base=base
-    )
+    train(Path(sys.argv[1]), "two", devices=2, num_workers=1, base=PLAIN)
