@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from nonmember.checks import Checked, Count, Number, require_count, require_kind, require_number, wrong
@@ -44,6 +44,7 @@ def _target_modules(value: Any, name: str, *, or_null: bool = True) -> str | tup
     return ALL_LINEAR if value == ALL_LINEAR else _names(value, name)
 
 
+OPTIMIZERS, SCHEDULES = ("adamw", "sgd"), ("linear", "cosine", "constant")
 NUM_STEPS = "num_steps"  # as the value of an argument: the number of steps of the training
 
 
@@ -64,7 +65,7 @@ class Chosen:
 def _chosen(value: Any, name: str, words: tuple[str, ...]) -> Chosen | None:
     if value in words or isinstance(value, Chosen):
         return None
-    if not isinstance(value, functools.partial):
+    if not isinstance(value, partial):
         hint = f"A class of your choice: {name}={{_target_: torch.optim...,_partial_: true,...}}."
         raise ValueError(wrong(name, f"one of {', '.join(words)}", value, hint))
     kind, arguments = value.func, {key: _plain(item, f"{key} of {name}") for key, item in value.keywords.items()}
@@ -84,14 +85,6 @@ def _plain(value: Any, name: str) -> Any:
     return value
 
 
-def _optimizer(value: Any, name: str) -> Chosen | None:
-    return _chosen(value, name, ("adamw", "sgd"))
-
-
-def _schedule(value: Any, name: str) -> Chosen | None:
-    return _chosen(value, name, ("linear", "cosine", "constant"))
-
-
 class RuinedWeights(ValueError):
     """Training ended with weights that are no finite numbers, or with a loss above that of its start."""
 
@@ -108,7 +101,7 @@ class Optimization(Checked):
     warmup: Annotated[float | int, _require_warmup]  # share of the steps, or a whole number of steps
     # A name, or a partial that is given the optimizer and steps after each step (warmup and final_fraction then mean
     # nothing). The argument `num_steps` of a partial is the number of steps of the training.
-    schedule: Annotated[Literal["linear", "cosine", "constant"] | Chosen, _schedule]
+    schedule: Annotated[Literal["linear", "cosine", "constant"] | Chosen, partial(_chosen, words=SCHEDULES)]
     # Learning rate at the end as a fraction of the peak.
     final_fraction: Annotated[float, Number("[0, 1]", "It is a share of learning_rate; 0.0 ends at nothing.")]
     betas: Annotated[tuple[float, float], _two_betas]
@@ -119,7 +112,7 @@ class Optimization(Checked):
     # adamw, sgd (without momentum; betas and epsilon then mean nothing), or a partial of a class of torch.optim or
     # one's own, which is given the parameters, `learning_rate` as lr and the partial's own arguments (betas, epsilon
     # and weight_decay then mean nothing).
-    optimizer: Annotated[Literal["adamw", "sgd"] | Chosen, _optimizer] = "adamw"
+    optimizer: Annotated[Literal["adamw", "sgd"] | Chosen, partial(_chosen, words=OPTIMIZERS)] = "adamw"
 
 
 class _Recipe(Checked):
