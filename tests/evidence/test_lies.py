@@ -299,8 +299,8 @@ def another(value: Any) -> Any:
 
 def declared(report: Report, file: str) -> set[str]:
     """The fields of a file that the report calls unchecked, by their names."""
-    told = [line.told for line in report.lines if line.what.endswith("fields that no check reads")]
-    parts = [part.partition(": ") for line in told for part in line.removeprefix("taken as stated, in ").split("; in ")]
+    told = [line.fields for line in report.lines if line.what.endswith("fields that no check reads")]
+    parts = [part.partition(": ") for line in told for part in line.split("; ")]
     gates = {line.what.removeprefix("gate ") for line in report.lines if line.what.startswith("gate ")}
     scores = [line.what.removeprefix("scores ") for line in report.lines if line.what.startswith("scores ")]
     return {
