@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 import pytest
 
 from nonmember.corpora import Table
@@ -20,23 +18,16 @@ ROWS = [
 ]
 
 
-@pytest.fixture(params=["t.csv", "t.csv.gz", "t.jsonl", "t.jsonl.gz", "t.parquet"])
+@pytest.fixture(params=["t.csv", "t.jsonl.gz"])
 def path(request, tmp_path):
-    """The same rows in every form; CSV cannot hold lists."""
+    """The same rows, of which those of CSV are all text and have no lists; test_documents reads the other forms."""
     path = tmp_path / request.param
-    if request.param == "t.parquet":
-        pq.write_table(pa.Table.from_pylist(ROWS), path)
-        return path
-    if "csv" in request.param:
-        lines = ["book,passage,label,text"]
-        lines += [
-            f'{item["book"]},{item["passage"]},{item["label"]},"{item["text"].replace(chr(34), chr(34) * 2)}"'
-            for item in ROWS
-        ]
+    columns = ["book", "passage", "label", "text"]
+    frame = pd.DataFrame(ROWS)
+    if path.suffix == ".csv":
+        frame[columns].to_csv(path, index=False)
     else:
-        lines = [json.dumps(row) for row in ROWS]
-    data = "\n".join([*lines, ""]).encode()
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+        frame.to_json(path, orient="records", lines=True)
     return path
 
 
