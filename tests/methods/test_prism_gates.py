@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from scipy import stats
 import made_up_methods
 import tiny
 from made_up_methods import PRISM_GATES
-from nonmember.audits.distilled import DIVERGED, UNMEASURED, PreparedAudit, prepare
+from nonmember.audits.distilled import DIVERGED, UNMEASURED, prepare
+from nonmember.audits.distilled import judged as judged_by_audit
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
@@ -307,20 +309,20 @@ def test_what_the_target_knows_is_said_of_a_set_that_is_not_cleared_anyway():
 def test_health_that_was_not_measured_is_no_verdict_of_non_membership():
     cleared = judged(documents(), replace(PRISM, gates=None))
     assert cleared.verdict == "evidence_of_non_membership"
-    paper = PreparedAudit(replace(AUDIT, method=replace(PRISM, gates=None)))
-    assert paper.judged(cleared, {"ce_after": 1.0, "kl_after": 1.0}).verdict == cleared.verdict
-    outcome = paper.judged(cleared, {})
+    paper = partial(judged_by_audit, replace(AUDIT, method=replace(PRISM, gates=None)))
+    assert paper(cleared, {"ce_after": 1.0, "kl_after": 1.0}).verdict == cleared.verdict
+    outcome = paper(cleared, {})
     assert (outcome.verdict, outcome.warnings[0]) == ("invalid", UNMEASURED)
     before, worse = {"ce_before": 1.0, "kl_before": 1.0}, {"ce_after": 1.2, "kl_after": 1.1}
-    assert paper.judged(cleared, before | worse | {"ce_after": 0.9}).verdict == cleared.verdict  # it learned something
-    outcome = paper.judged(cleared, before | worse)
+    assert paper(cleared, before | worse | {"ce_after": 0.9}).verdict == cleared.verdict  # it learned something
+    outcome = paper(cleared, before | worse)
     assert (outcome.verdict, outcome.warnings[0]) == ("invalid", DIVERGED)
 
 
 def test_where_nothing_is_left_to_choose_it_is_the_very_audit(tmp_path):
     """Its groups are worked out once."""
     audit = replace(AUDIT, target=tiny.scratch(1), reference=tiny.scratch(2))
-    assert prepare(audit, tiny.builder(tmp_path)).audit is audit
+    assert prepare(audit, tiny.builder(tmp_path)) is audit
 
 
 def test_off_is_a_word_and_other_words_are_refused():

@@ -77,10 +77,6 @@ def test_t_without_variation_is_decided_by_sign_with_a_warning(y, p_value) -> No
     assert "Neither sample varies" in test.warning
 
 
-def test_rounding_below_zero_is_not_evidence() -> None:
-    assert two_sample_t_less([0.3, 0.3], [0.1 + 0.2, 0.1 + 0.2]).p_value == 1.0
-
-
 def test_t_where_one_sample_varies_is_a_t() -> None:
     test = two_sample_t_less([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
     assert test.warning == ""
@@ -109,11 +105,6 @@ def test_combination_is_exact_at_the_ends() -> None:
     assert combine_splits([1e-30] * 10) == pytest.approx(1e-29, rel=1e-12, abs=0)  # 1 - 1 the naive way
     assert combine_splits([0.0, 0.0]) == 0.0
     assert combine_splits([0.1, 1.0]) == 1.0
-
-
-def test_combination_is_at_least_the_largest() -> None:
-    for p_values in np.random.default_rng(0).random((50, 4)) ** 3:
-        assert p_values.max() <= combine_splits(p_values) <= 1
 
 
 @pytest.mark.parametrize("p_values", [[], [0.1, np.nan], [-0.1], [1.1]])
@@ -191,7 +182,6 @@ def test_compat_treats_and_scales_whole_sets_before_the_split(mode) -> None:
         assert result.curve_p_values[split] == pytest.approx(np.array(curve), abs=1e-8)
         weights.append(item)
     assert result.weights == pytest.approx(np.mean(weights, axis=0), abs=1e-8)
-    assert (result.num_suspect_fit, result.num_heldout_fit) == (50, 45)
 
 
 @pytest.mark.parametrize("mode", ["mean", "clip"])
@@ -231,16 +221,6 @@ def test_a_treatment_never_sees_the_document_it_is_tested_on() -> None:
         assert plain.statistics[0] != moved.statistics[0]
 
 
-def test_modes_and_compat_differ() -> None:
-    sets = two_sets(6, shift=0.5)
-    statistics = [
-        infer(*sets, outliers=mode, compat=compat).statistics[0]
-        for mode in ("mean", "clip")
-        for compat in (False, True)
-    ]
-    assert len(set(statistics)) == 4
-
-
 @pytest.mark.parametrize("compat", [False, True])
 def test_no_outliers_where_the_tails_are_empty(compat) -> None:
     """j = 0: 19 documents of a set and 5%, where the original replaces everything or fails."""
@@ -255,7 +235,7 @@ def test_no_outliers_where_the_tails_are_empty(compat) -> None:
 
 def test_summary_of_the_splits() -> None:
     result = infer(*two_sets(9, shift=0.3), num_splits=5)
-    assert result.num_splits == result.p_values.size == np.unique(result.p_values).size == 5
+    assert result.p_values.size == np.unique(result.p_values).size == 5
     assert result.combined_p_value == pytest.approx(1 - np.prod(1 - result.p_values), abs=1e-12)
     assert result.median_p_value == np.median(result.p_values)
     assert result.num_undefined == 0
@@ -268,8 +248,8 @@ def test_summary_of_the_splits() -> None:
 )
 def test_at_most_half_of_a_set_is_fitted_on(num_suspect, fit_size, fitted) -> None:
     result = infer(*two_sets(10, num_suspect, 200), fit_size=fit_size, num_steps=5)
-    assert result.num_suspect_fit == fitted
-    assert result.num_heldout_fit == min(fit_size, 100)
+    freedom = num_suspect - fitted + 200 - min(fit_size, 100) - 2  # of what is left to test on
+    assert result.p_values == pytest.approx(stats.t.cdf(result.statistics, freedom), abs=1e-12)
 
 
 def test_curve_stops_where_the_smaller_set_does() -> None:
@@ -282,13 +262,6 @@ def test_curve_stops_where_the_smaller_set_does() -> None:
     large = infer(*two_sets(11, 2500, 2500, 1), num_steps=1)
     assert tuple(large.curve_sizes) == CURVE_SIZES
     assert large.curve_sizes[[0, -1]].tolist() == [2, 1000]
-
-
-def test_seeds_matter_and_repeat() -> None:
-    sets = two_sets(12)
-    first, again, other = (infer(*sets, seed=seed, num_splits=2) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.p_values, again.p_values)
-    assert first.combined_p_value != other.combined_p_value
 
 
 # --- orientation, level, power ---
@@ -427,12 +400,6 @@ GOOD = np.arange(20.0).reshape(10, 2)
 def test_refuses_bad_input(changed, message) -> None:
     with pytest.raises(ValueError, match=message):
         infer(**{"suspect": GOOD, "heldout": GOOD, **changed})
-
-
-def test_eight_documents_are_enough() -> None:
-    result = infer(GOOD[:8], GOOD[:8])
-    assert result.curve_sizes.tolist() == [2]
-    assert 0 <= result.combined_p_value <= 1
 
 
 # --- clusters ---

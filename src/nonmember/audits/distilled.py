@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from nonmember.artifacts import Builder
@@ -25,8 +25,6 @@ UNMEASURED = (
     "The health of the distilled reference was not measured (trainer.measure_health=false) and no gate was applied, so "
     "there is no verdict of non-membership. Measure it, or leave the gates on."
 )
-
-
 DIVERGED = (
     "The distilled reference diverged: its cross-entropy on the documents and its divergence from the target rose. "
     "Lower method.distillation.optimization.learning_rate."
@@ -34,29 +32,18 @@ DIVERGED = (
 LARGEST_RISE = 0.1  # nats per token
 
 
-@dataclass(frozen=True)
-class PreparedAudit:
-    """The audit as it is carried out, with what stands in the way of a distilled reference."""
+def judged(audit: Audit, outcome: TestOutcome, health: Mapping[str, float]) -> TestOutcome:
+    """The outcome with what was found before it, and without a verdict that nothing vouches for."""
+    reasons = [audit.obstacle] if audit.obstacle else []
+    if outcome.verdict == "evidence_of_non_membership":
+        reasons += [UNMEASURED] * _is_unmeasured(audit, health) + [DIVERGED] * _has_diverged(health)
+    return outcome.made_invalid([*reasons, *outcome.warnings]) if reasons else outcome
 
-    audit: Audit
 
-    def judged(self, outcome: TestOutcome, health: Mapping[str, float]) -> TestOutcome:
-        """The outcome with what was found before it, and without a verdict that nothing vouches for."""
-        reasons = [self.audit.obstacle] if self.audit.obstacle else []
-        if outcome.verdict == "evidence_of_non_membership" and self._is_unmeasured(health):
-            reasons.append(UNMEASURED)
-        if outcome.verdict == "evidence_of_non_membership" and _has_diverged(health):
-            reasons.append(DIVERGED)
-        if reasons:
-            outcome = outcome.made_invalid([*reasons, *outcome.warnings])
-        return outcome
-
-    def _is_unmeasured(self, health: Mapping[str, float]) -> bool:
-        """Whether neither gates nor the training looked at the distilled reference."""
-        distilled = self.audit.models.get("distilled")
-        method = self.audit.method
-        ungated = isinstance(method, MayBeGated) and not method.is_gated
-        return ungated and isinstance(distilled, Trained) and "kl_after" not in health
+def _is_unmeasured(audit: Audit, health: Mapping[str, float]) -> bool:
+    """Whether neither gates nor the training looked at the distilled reference."""
+    ungated = isinstance(audit.method, MayBeGated) and not audit.method.is_gated
+    return ungated and isinstance(audit.models.get("distilled"), Trained) and "kl_after" not in health
 
 
 def _has_diverged(health: Mapping[str, float]) -> bool:
@@ -65,13 +52,15 @@ def _has_diverged(health: Mapping[str, float]) -> bool:
     return min(rises) > 0 and max(rises) > LARGEST_RISE
 
 
-def prepare(audit: Audit, builder: Builder) -> PreparedAudit:
-    """Raises ValueError where a student and its teacher have different tokenizers, or models that the method compares
-    token by token."""
+def prepare(audit: Audit, builder: Builder) -> Audit:
+    """The audit as it is carried out, with what stands in the way of a distilled reference.
+
+    Raises ValueError where a student and its teacher have different tokenizers, or models that the method compares
+    token by token.
+    """
     _require_same_tokens(audit, builder)
-    if obstacle := obstacle_of(audit, builder):
-        return PreparedAudit(replace(audit, obstacle=obstacle))
-    return PreparedAudit(audit)
+    obstacle = obstacle_of(audit, builder)
+    return replace(audit, obstacle=obstacle) if obstacle else audit
 
 
 def obstacle_of(audit: Audit, builder: Builder) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from nonmember.artifacts import Builder, Counters
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
-from nonmember.audits.distilled import prepare
+from nonmember.audits.distilled import judged, prepare
 from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
 from nonmember.audits.preconditions import compare_weights, require_alike, require_documents, require_planted
@@ -48,13 +48,12 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     require_documents(audit, builder)
     require_planted(audit, builder)
     keys = keys or audit_keys(audit, builder)
-    prepared = prepare(audit, builder)
-    audit = prepared.audit
+    audit = prepare(audit, builder)
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     documents = {name: group.documents for name, group in measured.items()}
     with Stage(f"testing by {audit.method.name}"):
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
-    outcome = prepared.judged(outcome, training_health(audit.models, builder))
+    outcome = judged(audit, outcome, training_health(audit.models, builder))
     outcome = require_alike(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = compare_weights(outcome, audit, builder)
     outcome = _after_exclusions(outcome, documents, audit, builder)

@@ -83,7 +83,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
             "again."
         )
     described = question_of(audit, builder, keys, folder.name)
-    carried_out = prepare(audit, builder).audit
+    carried_out = prepare(audit, builder)
     gathering = _Gathering(builder, choice)
     corpora = {name: builder.get(group.corpus) for name, group in carried_out.groups.items()}
     names = {

@@ -26,6 +26,7 @@ from nonmember.methods.base import (
     Verdict,
     require_score_by_itself,
 )
+from nonmember.methods.comparison import NO_COMMITMENT
 from nonmember.methods.details import Details
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import SUSPECT
@@ -47,10 +48,6 @@ CLAIMS: Mapping[Verdict, str] = {
     ),
     "invalid": INVALID_CLAIM,
 }
-NO_COMMITMENT = (
-    "No commitment was given, so nothing shows others that the published variants were chosen before the target's "
-    "answers were known. Give the hash that was made public: data.commitment=HASH."
-)
 
 
 @dataclass(frozen=True, kw_only=True)

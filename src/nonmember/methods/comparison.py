@@ -29,6 +29,10 @@ from nonmember.stats.two_groups import (
 )
 
 FEWEST_UNITS = 5  # of a group, below which nothing is tested
+NO_COMMITMENT = (
+    "No commitment was given, so nothing shows others that the published variants were chosen before the target's "
+    "answers were known. Give the hash that was made public: data.commitment=HASH."
+)
 
 Folds = Annotated[int, Count(2, 1_000)]  # of a cross-validation
 Penalty = Annotated[float, Number("(0, inf)")]  # C of a logistic regression, inverse

@@ -24,8 +24,7 @@ from nonmember.methods.base import (
     Verdict,
     require_score_by_itself,
 )
-from nonmember.methods.canary import NO_COMMITMENT
-from nonmember.methods.comparison import GainDetails, permuted_means
+from nonmember.methods.comparison import NO_COMMITMENT, GainDetails, permuted_means
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score

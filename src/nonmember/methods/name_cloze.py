@@ -290,13 +290,11 @@ class NameCloze(TakesFew):
         }
         # The first of equally frequent ones, as Counter keeps them in order.
         guess = Counter(word for words in expected.values() for word in words).most_common(1)[0][0]
-        values = {
-            "most_frequent_name": [
-                mean_by(units(group, name), np.array([word == guess for word in expected[name]], np.float64))[1]
-                for name, group in documents.items()
-            ]
-        }
-        return {name: self.compared(suspect, clean, rng) for name, (suspect, clean) in values.items()}
+        suspect, clean = (
+            mean_by(units(group, name), np.array([word == guess for word in expected[name]], np.float64))[1]
+            for name, group in documents.items()
+        )
+        return {"most_frequent_name": self.compared(suspect, clean, rng)}
 
     def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:
         if comparison is not None and np.isnan(comparison.p_value):

@@ -70,14 +70,7 @@ class DatasetInference:
     times_dropped: IntArray
     curve_sizes: IntArray
     curve_p_values: FloatArray
-    num_suspect_fit: int
-    num_heldout_fit: int
     num_undefined: int
-
-    @property
-    def num_splits(self) -> int:
-        """S."""
-        return self.p_values.size
 
 
 class LinearModel(NamedTuple):
@@ -212,8 +205,6 @@ def dataset_inference(
         times_dropped=num_splits - times_used,
         curve_sizes=np.array(CURVE_SIZES[: len(curves[0])], dtype=np.int64),
         curve_p_values=np.array(curves),
-        num_suspect_fit=fit_sizes[0],
-        num_heldout_fit=fit_sizes[1],
         num_undefined=int(np.isnan(statistics).sum()),
     )
 

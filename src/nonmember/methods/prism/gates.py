@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TypedDict
+from dataclasses import dataclass, field
+from typing import Annotated, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Checked, Count, Number
 from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
 from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments, units
 from nonmember.methods.gates import Finding, above, below, kinds_told_apart
@@ -29,15 +29,7 @@ from nonmember.stats.two_groups import mean_difference
 LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
 LIKELIHOOD = Loss()
 ONE_SIDED = 0.05  # level of the bound on what the target gains
-OPTIONAL = (
-    "near_kl",
-    "max_target_gain",
-    "max_third_auc",
-    "max_gain_of_start",
-    "min_third_delta",
-    "min_third_agreement",
-)
-COUNTS = ("num_documents", "min_characters", "max_characters")
+Bound = Annotated[float, Number("(-inf, inf)", "To apply no gate: gates=off.")]
 
 NO_POWER = "No power here, because "  # as a warning begins where the test could not have cleared the set
 LEARNT_IN_GENERAL = (
@@ -78,7 +70,7 @@ class Power(TypedDict):
 
 
 @dataclass(frozen=True)
-class PrismGates:
+class PrismGates(Checked):
     """Bounds (docs/gates.md says where they come from).
 
     The third text is the audit's held-out text, which is of the suspect set's own kind; else its general text, else
@@ -86,50 +78,45 @@ class PrismGates:
     at most num_documents documents of min_characters or more, cut to max_characters.
     """
 
-    min_ce_gain: float  # by how much it must find the suspect set more likely than the reference does
+    min_ce_gain: Bound  # by how much it must find the suspect set more likely than the reference does
     # By how much it must have come closer to the target there; below 0: how much farther away it may be.
-    min_kl_gain: float
-    max_kl_rise: float  # how much farther from the target it may be on a third text
-    max_nll_rise: float  # how much less likely it may find the third text
-    max_rank_correlation: float  # of the reference's scores with the target's; above it they are the same model
+    min_kl_gain: Bound
+    max_kl_rise: Bound  # how much farther from the target it may be on a third text
+    max_nll_rise: Bound  # how much less likely it may find the third text
+    max_rank_correlation: Bound  # of the reference's scores with the target's; above it they are the same model
     # How much more likely than the target, in nats per token, the reference may find the suspect set, less the same
     # difference on the third text; a reference above it knows the set, or was swapped with the target.
-    max_reference_gain: float
-    min_distinct: float  # number of different sets of words as a share of the documents
-    min_spread: float  # standard deviation of the score over documents as a share of its mean, under each model
-    min_delta: float  # a significant Delta below it decides nothing
-    num_documents: int
-    min_characters: int
-    max_characters: int
+    max_reference_gain: Bound
+    min_distinct: Bound  # number of different sets of words as a share of the documents
+    min_spread: Bound  # standard deviation of the score over documents as a share of its mean, under each model
+    min_delta: Bound  # a significant Delta below it decides nothing
+    num_documents: Annotated[int, Count(30)]  # as many as PRISM itself needs
+    min_characters: Annotated[int, Count(1)]
+    max_characters: Annotated[int, Count(1)]
     docstrings: Sequence[str]
     # As near the target as this none has to come closer: one that starts nearer may move away as far as this. None: all
     # must come closer.
-    near_kl: float | None = field(default=None, kw_only=True)
+    near_kl: Bound | None = field(default=None, kw_only=True)
     # As `max_reference_gain`, the other way round; above it reading has left the target its trace, and a significant
     # Delta decides nothing, as it may only say that distillation left more. None: not looked at.
-    max_target_gain: float | None = field(default=None, kw_only=True)
+    max_target_gain: Bound | None = field(default=None, kw_only=True)
     # That gain as a share of the reference's divergence from the target on the set, which says how far training moves
     # it at all: where that is little, a reading leaves little too. None: whatever that is.
-    max_gain_of_start: float | None = field(default=None, kw_only=True)
+    max_gain_of_start: Bound | None = field(default=None, kw_only=True)
     # How well layout, or words, may distinguish the third text from the suspect set; above it what the target gains
     # says more of kinds of text than of reading, and a significant Delta decides nothing. None: not looked at.
-    max_third_auc: float | None = field(default=None, kw_only=True)
+    max_third_auc: Bound | None = field(default=None, kw_only=True)
     # Of Delta on the third text; where it lies below, the distilled reference has learnt what moved the target in
     # general, and the test has no power. None: not looked at.
-    min_third_delta: float | None = field(default=None, kw_only=True)
+    min_third_delta: Bound | None = field(default=None, kw_only=True)
     # Of the rank correlation of reference and target there; below it, ranks by this score are mostly noise, and it has
     # none either.
-    min_third_agreement: float | None = field(default=None, kw_only=True)
+    min_third_agreement: Bound | None = field(default=None, kw_only=True)
+
+    fields_called = "gates.{field}"
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            least = 30 if item.name == "num_documents" else 1  # as many as PRISM itself needs
-            if item.name in COUNTS:
-                require_count(value, least, f"gates.{item.name}")
-            elif item.name != "docstrings":
-                hint, or_null = "To apply no gate: gates=off.", item.name in OPTIONAL
-                require_number(value, "(-inf, inf)", f"gates.{item.name}", hint=hint, or_null=or_null)
+        super().__post_init__()
         object.__setattr__(self, "docstrings", tuple(self.docstrings))
 
     # What is measured ---------------------------------------------------------------------------------------------
