@@ -39,6 +39,7 @@ def question(target: Path, reference: Path, documents: Path, *more: str) -> list
     """The arguments of a PRISM audit with few resamples and no tracking."""
     return [
         "audit",
+        "method=prism",
         "world=micro",  # whose distillation moves models as small as these
         "model@target=pretrained",
         f"target.path={target}",

@@ -219,6 +219,7 @@ PLACES = [
             "training@method.distillation": DISTILLATIONS,
             "score@method.score": options("score"),
         },
+        "method=prism",
     ),
     *deck(
         "audit",
@@ -624,7 +625,7 @@ def test_every_option_says_what_it_is():
 
 def test_distillation_is_the_papers():
     """docs/methods/prism.md, item 3 and settings. Precision (float32 master weights) is the trainer's."""
-    distillation = build(composed("audit", ["world=own"]).method.distillation)
+    distillation = build(composed("audit", ["world=own", "method=prism"]).method.distillation)
     assert asdict(distillation) == {
         "lambda_": 0.7,
         "tau": 2.0,
@@ -647,7 +648,7 @@ def test_distillation_is_the_papers():
 
 
 def test_prism_is_the_papers():
-    config = composed("audit", [])
+    config = composed("audit", ["method=prism"])
     prism = build(config.method)
     assert (prism.score.name, prism.num_resamples, prism.alpha) == ("minkpp(0.2)", 10_000, 0.05)
     assert (prism.rank_metric, prism.margin, prism.max_tokens) == ("spearman", 0.0, 512)
@@ -933,7 +934,7 @@ def test_the_papers_member_target():
 
 
 def test_an_experiment_is_a_preset():
-    config = composed("audit", ["experiment=pythia_410m", "seed=3"])
+    config = composed("audit", ["method=prism", "experiment=pythia_410m", "seed=3"])
     assert config.target.path == "EleutherAI/pythia-410m"
     assert config.reference.path == "EleutherAI/pythia-1b-deduped"
     assert config.method.distillation.optimization.learning_rate == 5e-5

@@ -105,7 +105,7 @@ def test_unknown_command(nonmember):
         (["data.pth=x"], "no key data.pth; did you mean path? data has label, "),
         (["data=jsnl"], "no data=jsnl; did you mean jsonl? data can be arxiv_monthly, "),
         (["model@target=pythia_410"], "no model=pythia_410; did you mean pythia_410m "),
-        (["score@method.score=min_kk"], "no score=min_kk; did you mean min_k"),
+        (["method=prism", "score@method.score=min_kk"], "no score=min_kk; did you mean min_k"),
         (["experiment=no_such"], "no experiment=no_such. experiment can be "),
         (["model@target=/some/folder"], "A folder or a name on the hub is given as target.path=..."),
         (["data=docs.jsonl"], "Files and folders are given as data.path=..."),
@@ -115,7 +115,7 @@ def test_unknown_command(nonmember):
         (["outputs="], "outputs must be a folder; got nothing."),
         (["name=../.."], "name must be a folder below the outputs; got '../..'."),
         (["modl@target=pythia_70m"], "no group modl; did you mean model or method? The groups are asking, "),
-        (["training@method.distilation=distillation"], "training@method.distillation"),
+        (["method=prism", "training@method.distilation=distillation"], "training@method.distillation"),
         (["seed=abc"], "seed cannot be that: Value 'abc' of type 'str' could not be converted to Integer."),
         (["target.path"], "'target.path' cannot be read: write key=value"),
         (["name='a b"], "cannot be read: write key=value, with quotes"),
@@ -145,8 +145,7 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
         (
             "audit",
             [],
-            "prism needs a target model, a reference model that has not read the documents and documents; add "
-            "target.path=FOLDER_OR_HUB_NAME reference.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
+            "auto needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
         ),
         (
             "audit",
@@ -170,7 +169,7 @@ def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        (["target.path=a", "data.path=b"], "add reference.path=FOLDER_OR_HUB_NAME to"),
+        (["method=prism", "target.path=a", "data.path=b"], "add reference.path=FOLDER_OR_HUB_NAME to"),
         (["data=hub"], "a value for data.revision; add "),
         (
             ["method=blind"],
@@ -215,7 +214,10 @@ def test_a_cell_refuses_settings(sound, tmp_path, key, value, expected):
 
 @pytest.fixture(scope="module")
 def sound_once():
-    with composed("audit", ["model@target=pretrained", "model@reference=pretrained", *PRETEND]) as (config, _):
+    with composed("audit", ["method=prism", "model@target=pretrained", "model@reference=pretrained", *PRETEND]) as (
+        config,
+        _,
+    ):
         return config
 
 
@@ -270,7 +272,7 @@ def test_table_of_nothing(nonmember, tmp_path):
 def test_full_error_shows_the_traceback(nonmember, monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(ValueError, match="prism needs a target model"):
-        nonmember("audit")
+        nonmember("audit", "method=prism")
 
 
 def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):

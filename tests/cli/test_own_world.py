@@ -55,7 +55,7 @@ def few_modules(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("few_modules")
 def test_one_command_is_an_audit_by_the_papers_settings(nonmember, mine):
-    said = nonmember("audit", *mine, *SHORT)
+    said = nonmember("audit", "method=prism", *mine, *SHORT)
     assert said.status == 0, said.err
     path = only(Path("outputs/audits/audits"), "*/result.json")
     assert path.parent.name.startswith("prism-novels-tiny0"), path
@@ -66,7 +66,7 @@ def test_one_command_is_an_audit_by_the_papers_settings(nonmember, mine):
         "novels",
     )
     assert result["question"]["settings"]["distillation"]["optimization"]["learning_rate"] == 5e-5
-    assert "found" in nonmember("audit", *mine, *SHORT).out
+    assert "found" in nonmember("audit", "method=prism", *mine, *SHORT).out
     assert nonmember("table", "outputs").status == 0
 
 
@@ -135,7 +135,7 @@ def test_wrong_input_is_refused_before_heavy_imports(mine, tmp_path):
         sound = [item for item in mine if item.partition("=")[0] != wrong.partition("=")[0]]
         if command == "score":
             sound = [item for item in sound if not item.startswith(("reference", "logger"))]
-        return [command, *sound, wrong]
+        return [command, *(["method=prism"] if command == "audit" else []), *sound, wrong]
 
     done = subprocess.run(
         [sys.executable, "-c", REFUSALS, Path(__file__).parents[1]],

@@ -7,7 +7,7 @@ import pytest
 
 from nonmember.config.auto import p_values_of
 from nonmember.methods import Auto, Decop, Dose, Prism
-from nonmember.methods.auto import AutoDetails, ChosenTest, Found
+from nonmember.methods.auto import VERDICTS, AutoDetails, ChosenTest, Found
 
 AUTO = Auto({}, "same_draw", follows=False, alpha=0.05, max_tokens=512)
 
@@ -18,7 +18,12 @@ def outcome(**tests):
         claim: {
             "method": method,
             "p_value": p,
+            "p_error": None,
             "verdict": verdict,
+            "null_hypothesis": f"{claim} of nothing",
+            "guarantee": "exact",
+            "because": "",
+            "next": "",
             "result": f"parts/{method}/result.json",
             "audit": "k",
         }
@@ -40,21 +45,25 @@ USED = ("llm_di", 1e-4, "evidence_of_membership")
         ({"non_membership": NOT_USED}, "evidence_of_non_membership", "What prism may say."),
         ({"membership": USED}, "evidence_of_membership", "What llm_di may say."),
         ({"non_membership": NOT_USED, "membership": ("llm_di", 0.4, "inconclusive")}, NOT_USED[2], "p = 0.4 by llm_di"),
-        ({"non_membership": NOT_USED, "membership": USED}, "invalid", "both tests reject"),
+        ({"non_membership": NOT_USED, "membership": USED}, "invalid", "Both tests conclude"),
         # A gate failed, or the works of the other set are guessed better: what a part does not say is not said.
         ({"non_membership": ("prism", 1e-9, "invalid")}, "inconclusive", "p = 1e-09 by prism, invalid"),
         ({"membership": ("decop", 1e-9, "inconclusive")}, "inconclusive", "not used: no test; it needs more"),
         # Half a set read once: the dose meter rules out one reading and none, and says what it says.
         ({"membership": ("dose", 0.03, USED[2]), "non_membership": ("dose", 0.001, USED[2])}, USED[2], "p = 0.001"),
-        ({}, "invalid", "No test could be run"),
+        ({}, "score_only", "no test could be run"),
     ],
 )
 def test_the_verdict_is_a_part_s_own(tests, verdict, says):
     found = outcome(**tests)
     assert found.verdict == verdict
     assert says in found.allowed_claim
-    assert np.isnan(found.p_value), "neither p is that of the other claim"
-    assert found.warnings == ("prism: a warning",)
+    decisive = [item[1] for claim, item in tests.items() if VERDICTS[claim] == item[2]]
+    if len(decisive) == 1:
+        assert (found.p_value, found.null_hypothesis) == (decisive[0], f"{found.claim} of nothing")
+    else:
+        assert np.isnan(found.p_value), "none decides, or they contradict each other"
+    assert found.warnings[-1] == "prism: a warning"
     assert found.details.to_json()["tests"] == {claim: dict(item) for claim, item in found.details.tests.items()}
 
 

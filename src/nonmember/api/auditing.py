@@ -22,7 +22,7 @@ KEYWORDS = {"target": "target", "reference": "reference", **{key: name for name,
 
 
 def audit(
-    method: str = "prism",
+    method: str = "auto",
     *,
     documents: Any = None,
     target: Any = None,
@@ -42,7 +42,8 @@ def audit(
     the same configs. Ctrl-C ends a training after the current step; the same call goes on from there.
 
     Args:
-        method: A name of `nonmember list methods`, such as prism, dose, llm_di, fsd, order.
+        method: auto, which takes one test for each answer, or a name of `nonmember list methods`, such as prism, dose,
+            difference_in_differences.
         documents: The suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a
             column of texts (found where there is no doubt; else `overrides=["data.text_field=body"]`); or a path. Ids
             are a column `id` or `doc_id`, or else the index of a DataFrame or Series; without ids texts are numbered

@@ -9,6 +9,8 @@ from pathlib import Path
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.methods import TestOutcome
+from nonmember.methods.auto import IN_WORDS, AutoDetails
+from nonmember.methods.base import Claim
 from nonmember.results.result import (
     CONCLUSIONS,
     Answer,
@@ -58,7 +60,7 @@ def answer_of(
         p=statistics.p_value if concludes else None,
         p_error=statistics.p_error if concludes else None,
         hypothesis=question.null_hypothesis,
-        guarantee=audit.method.guarantee,
+        guarantee=_guarantee(audit, outcome),
         because=_because(conclusion, outcome, audit, statistics),
         next=_next(conclusion, outcome, audit, statistics.num_documents),
         finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -88,6 +90,8 @@ def _sentence(conclusion: Conclusion, outcome: TestOutcome, question: AuditQuest
 
 def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statistics: Statistics) -> tuple[str, ...]:
     """The method's own reasons come first among its warnings."""
+    if isinstance(outcome.details, AutoDetails):
+        return tuple(_of_test(claim, outcome.details) for claim in IN_WORDS)
     gates = outcome.details.to_json().get("gates") or {}
     number = statistics.num_documents
     if conclusion in ("used", "not used"):
@@ -112,6 +116,9 @@ def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statist
 
 def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: int) -> str:
     """The first that is not done already."""
+    if isinstance(outcome.details, AutoDetails) and conclusion not in ("used", "not used"):
+        wanted = [*outcome.details.lacking.values(), *(test["next"] for test in outcome.details.tests.values())]
+        return next(filter(None, wanted), UNREAD)
     gates = outcome.details.to_json().get("gates") or {}
     failed = [name for name, gate in gates.items() if not gate["passed"]]
     if conclusion in ("used", "not used"):
@@ -126,6 +133,22 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: in
     score = getattr(getattr(audit.method, "score", None), "name", "")
     done = {UNREAD: audit.heldout is not None, REMEDIES["spread"]: score == "loss"}
     return next(item for item in given if not done.get(item, False))
+
+
+def _guarantee(audit: Audit, outcome: TestOutcome) -> str:
+    """Of the test that decides."""
+    details = outcome.details
+    if isinstance(details, AutoDetails) and outcome.claim is not None:
+        return details.tests[outcome.claim]["guarantee"]
+    return audit.method.guarantee
+
+
+def _of_test(claim: Claim, details: AutoDetails) -> str:
+    """What the one test of a claim found; where there is none, what it would take."""
+    if (test := details.tests.get(claim)) is None:
+        return f"no test for {IN_WORDS[claim]!r} could be run: {details.lacking[claim]}."
+    p = "no p" if test["p_value"] is None else f"p = {test['p_value']:.2g}"
+    return f"for {IN_WORDS[claim]!r} {p} by {test['method']}. {test['because']}".strip()
 
 
 def other_looks(keys: Mapping[str, str], builder: Builder) -> int:

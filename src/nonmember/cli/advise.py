@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from nonmember.runtime.terminal import console_of
 from nonmember.runtime.yaml_files import value_of
 
 HELP = """nonmember advise: which methods apply to your access and data, best first, with power, cost and command.
@@ -39,7 +40,6 @@ def main() -> None:
         return
     from nonmember.advice.advise import as_text
     from nonmember.api.advising import advise
-    from nonmember.runtime.terminal import console_of
 
     given = arguments(overrides)
     everything = given.pop("all", False)

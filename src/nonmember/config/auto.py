@@ -123,12 +123,14 @@ class Parts:
         details = AutoDetails(
             tests={claim: _as_test(claim, result) for claim, result in chosen.items()},
             lacking={claim: self._lacking(claim) for claim in VERDICTS if claim not in chosen},
+            passed_over=self.passed_over,
             largest_blind_auc=auc,
         )
-        warnings = [f"{name} was passed over. {reason}" for name, reason in self.passed_over.items()]
-        warnings += [f"{name}: {text}" for name, item in self.results.items() for text in item.verdict.warnings]
+        warnings = [f"{name}: {text}" for name, item in self.results.items() for text in item.verdict.warnings]
         claims = {name: item.verdict.allowed_claim for name, item in self.results.items()}
-        method = replace(self.method, found=Found(details, claims, tuple(warnings)))
+        level = self.advice.situation.level
+        scores = not chosen and level is not None and level >= Access.PROMPT_LOGPROBS
+        method = replace(self.method, found=Found(details, claims, tuple(warnings), scores))
         result = run_cell(replace(self.cell, audit=replace(self.cell.audit, method=method)), self.builder)
         made = [Counter(item.provenance.made) for item in (result, *self.results.values())]
         return result.that_made({name: sum(item[name] for item in made) for name in result.provenance.made})
@@ -166,7 +168,12 @@ def _as_test(claim: Claim, result: AuditResult) -> ChosenTest:
     return {
         "method": asked.method,
         "p_value": p_values.get(claim),
+        "p_error": statistics.p_error,
         "verdict": result.verdict.decision,
+        "null_hypothesis": asked.null_hypothesis,
+        "guarantee": result.answer.guarantee,
+        "because": result.answer.because[0] if result.answer.because else "",
+        "next": result.answer.next,
         "result": f"{PARTS}/{asked.method}/{RESULT}",
         "audit": result.provenance.keys["audit"],
     }

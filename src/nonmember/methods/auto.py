@@ -7,6 +7,7 @@ reject wrongly: neither p is adjusted, and none is merged with the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
@@ -14,11 +15,12 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from nonmember.checks import OneOf
-from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, Scored, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Requirements
+from nonmember.scores import Loss
 
 VERDICTS: Mapping[Claim, Verdict] = {
     "membership": "evidence_of_membership",
@@ -26,10 +28,10 @@ VERDICTS: Mapping[Claim, Verdict] = {
 }
 IN_WORDS: Mapping[Claim, str] = {"membership": "used", "non_membership": "not used"}
 CONTRADICTION = (
-    "Nothing: both tests reject, that of 'used' and that of 'not used', so that a precondition of one does not hold."
+    "Both tests conclude, one 'used' and the other 'not used', so a precondition of one of them does not hold."
 )
-INCONCLUSIVE = "No test rejected its hypothesis. That is evidence neither of use nor of its absence."
-NOTHING = "No test could be run; nothing may be concluded."
+INCONCLUSIVE = "Nothing: no test rejected its hypothesis, which is evidence neither of use nor of its absence."
+NOTHING = "Nothing: no test could be run, and a score by itself has no error rate."
 
 
 class ChosenTest(TypedDict):
@@ -37,7 +39,12 @@ class ChosenTest(TypedDict):
 
     method: str
     p_value: float | None
+    p_error: float | None
     verdict: str
+    null_hypothesis: str
+    guarantee: str  # of the test's error rate
+    because: str  # the first reason of its answer
+    next: str  # what would help it most
     result: str  # path of its result.json below the folder
     audit: str  # key
 
@@ -46,6 +53,7 @@ class ChosenTest(TypedDict):
 class AutoDetails(Details):
     tests: Mapping[Claim, ChosenTest]  # by what each may conclude
     lacking: Mapping[Claim, str]  # where there is none, what it would take
+    passed_over: Mapping[str, str] = field(default_factory=dict)  # method -> why it was not run
     largest_blind_auc: float | None = None  # of the blind baseline, where held-out text was given
 
 
@@ -56,6 +64,7 @@ class Found:
     details: AutoDetails
     claims: Mapping[str, str]
     warnings: tuple[str, ...]
+    scores: bool = False  # whether the documents are scored, since no test could be run
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Auto(Method):
 
     name = "auto"
     details_type = AutoDetails
+    picture = "tests"
     requirements = Requirements(access=None, documents=2)
 
     def settings(self) -> dict[str, Any]:
@@ -81,14 +91,17 @@ class Auto(Method):
         return given | {"parts": {claim: test["audit"] for claim, test in tests.items()}, "lacking": dict(lacking)}
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        """The parts measure."""
-        return {SUSPECT: DocumentGroup(roles.suspect)}
+        """The parts measure. Where there is none the loss is, and so a target is asked for."""
+        if roles.target is None or (self.found is not None and not self.found.scores):
+            return {SUSPECT: DocumentGroup(roles.suspect)}
+        loss = Scored("target", roles.target, roles.suspect, Loss(), self.max_tokens)
+        return {SUSPECT: DocumentGroup(roles.suspect, {"target/loss": loss})}
 
     def asked_of(self, roles: Roles) -> Mapping[str, ModelSpec]:
         return {} if roles.target is None else {"target": roles.target}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        """No p and no statistic of its own: both p's stand side by side in the details."""
+        """p is that of the test that decides; where none or both do there is none. All stand in the details."""
         if self.found is None:
             raise ValueError(
                 "method=auto runs other methods, each as an audit; start it with `nonmember audit` or `nm.audit`, and "
@@ -96,23 +109,26 @@ class Auto(Method):
             )
         details = self.found.details
         rejecting = [claim for claim, test in details.tests.items() if test["verdict"] == VERDICTS[claim]]
-        verdict: Verdict
-        if len(rejecting) > 1:
-            verdict, says = "invalid", CONTRADICTION
-        elif rejecting:
-            verdict, says = VERDICTS[rejecting[0]], self.found.claims[details.tests[rejecting[0]]["method"]]
-        elif details.tests:
-            verdict, says = "inconclusive", INCONCLUSIVE
-        else:
-            verdict, says = "invalid", NOTHING
         told = "; ".join(f"{IN_WORDS[claim]}: {_told(claim, details)}" for claim in VERDICTS)
-        return TestOutcome(
-            alpha=self.alpha,
-            verdict=verdict,
-            allowed_claim=f"{says} ({told})",
-            warnings=self.found.warnings,
-            details=details,
-        )
+        if len(rejecting) == 1:
+            claim = rejecting[0]
+            decisive = details.tests[claim]
+            return TestOutcome(
+                p_value=math.nan if decisive["p_value"] is None else decisive["p_value"],
+                p_error=decisive["p_error"],
+                claim=claim,
+                null_hypothesis=decisive["null_hypothesis"],
+                alpha=self.alpha,
+                verdict=VERDICTS[claim],
+                allowed_claim=f"{self.found.claims[decisive['method']]} ({told})",
+                warnings=self.found.warnings,
+                details=details,
+            )
+        verdict: Verdict = "invalid" if rejecting else "inconclusive" if details.tests else "score_only"
+        says = CONTRADICTION if rejecting else INCONCLUSIVE if details.tests else NOTHING
+        warnings = (CONTRADICTION, *self.found.warnings) if rejecting else self.found.warnings
+        allowed = f"{says} ({told})"
+        return TestOutcome(alpha=self.alpha, verdict=verdict, allowed_claim=allowed, warnings=warnings, details=details)
 
 
 def _told(claim: Claim, details: AutoDetails) -> str:

@@ -72,7 +72,9 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 # How the page of an audit draws what a method looks at (reports.audit_page.pictures): ranks under target and others;
 # pairs of values of each document; values by group, or target less reference by group; shards of an ordered file;
 # answers; changes of a score by tuning; AUCs with their intervals; a curve of readings; else histograms of the scores.
-Picture = Literal["ranks", "pairs", "groups", "gains", "shards", "answers", "changes", "aucs", "dose", "scores"]
+Picture = Literal[
+    "ranks", "pairs", "groups", "gains", "shards", "answers", "changes", "aucs", "dose", "tests", "scores"
+]
 
 
 MIN_CLUSTERS = 10  # of a set: with fewer, variances and resamples by clusters are too narrow

@@ -57,6 +57,8 @@ STYLE: Any = {  # of matplotlib
 VALUE = COLOURS[1]
 BINS = 28
 PNG_DPI = 110
+SMALLEST_DRAWN = 1e-12  # p
+CLAIMS = {"membership": "used", "non_membership": "not used"}
 MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
 FAR = 2.0  # widths of the range of most values beyond which a value is left out of a picture
 GROUPS = {HELDOUT: "held-out"}  # as printed
@@ -358,6 +360,22 @@ def dose(evidence: Evidence) -> list[Drawing]:
     return [Drawing("readings", title, caption, figure)]
 
 
+def tests(evidence: Evidence) -> list[Drawing]:
+    """Of method=auto: p of the test of each answer beside alpha."""
+    found: Any = evidence.result.statistics.details.get("tests") or {}
+    known = {claim: test for claim, test in found.items() if test["p_value"] is not None}
+    if not known:
+        return []
+    names = [f"{CLAIMS.get(claim, claim)}, by {test['method']}" for claim, test in known.items()]
+    values = [max(test["p_value"], SMALLEST_DRAWN) for test in known.values()]
+    figure, axes = _lying("p (left of the line the test concludes)", names)
+    axes.set(xscale="log", xlim=(min(*values, 0.01) / 2, 1.2))
+    axes.axvline(evidence.result.question.alpha, color=QUIET, linewidth=0.8, linestyle="--")
+    axes.plot(values, range(len(values)), "o", color=COLOURS[0])
+    caption = "; ".join(f"{name}: p = {test['p_value']:.2g}" for name, test in zip(names, known.values(), strict=True))
+    return [Drawing("tests", "One test for each answer", f"{caption}.", figure)]
+
+
 def resampled(evidence: Evidence) -> list[Drawing]:
     """The distribution of the resampled statistic with zero and its interval."""
     values, statistics = evidence.distribution, evidence.result.statistics
@@ -381,13 +399,14 @@ def resampled(evidence: Evidence) -> list[Drawing]:
 
 
 KINDS_OF_PICTURES: Mapping[str, Callable[[Evidence], list[Drawing]]] = {
-    item.__name__: item for item in (ranks, pairs, groups, gains, shards, answers, changes, aucs, dose, scores)
+    item.__name__: item for item in (ranks, pairs, groups, gains, shards, answers, changes, aucs, dose, tests, scores)
 }
 
 
 def of_run(evidence: Evidence) -> Iterable[Drawing]:
-    """Those that a W&B run shows: ranks, readings and the resampled statistic."""
-    return (item for item in drawings(evidence) if item.name.partition("/")[0] in ("ranks", "readings", "distribution"))
+    """Those that a W&B run shows: ranks, readings, p of tests and the resampled statistic."""
+    kinds = ("ranks", "readings", "tests", "distribution")
+    return (item for item in drawings(evidence) if item.name.partition("/")[0] in kinds)
 
 
 def png_of(figure: Figure, dpi: int = PNG_DPI) -> bytes:

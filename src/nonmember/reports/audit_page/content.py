@@ -19,7 +19,7 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import TRUTHS, VERDICTS
 from nonmember.results.evidence import Evidence
 from nonmember.results.mirror import Texts
-from nonmember.results.pictures import GROUPS, readable
+from nonmember.results.pictures import CLAIMS, GROUPS, readable
 from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 20_000  # in the page's table, a megabyte; scores.parquet has all
@@ -102,6 +102,37 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     excluded = f"{result.exclusions.num_documents} excluded" if result.exclusions.num_documents else ""
     shown["documents"] = (f"{result.statistics.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
     return shown
+
+
+# The tests of method=auto ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    tests: PageTable
+    more: PageTable | None  # what another test would take
+    links: Mapping[str, str]  # name of a method -> page
+
+
+def parts(result: AuditResult) -> Parts | None:
+    """Of method=auto: what each test found, where its page is, and what more would allow."""
+    if "lacking" not in (details := result.statistics.details):
+        return None
+    tests: Mapping[str, Any] = details["tests"]
+    rows = [
+        (CLAIMS[claim], test["method"], formats.p_value(test["p_value"], result.question.alpha), test["because"])
+        for claim, test in tests.items()
+    ]
+    more = [(CLAIMS[claim], "a test", text) for claim, text in details["lacking"].items()]
+    more += [("", name, why) for name, why in details.get("passed_over", {}).items()]
+    links = {test["method"]: f"{str(test['result']).rpartition('/')[0]}/audit.html" for test in tests.values()}
+    if details.get("largest_blind_auc") is not None:
+        links["blind"] = "parts/blind/audit.html"
+    return Parts(
+        PageTable(("answer", "test", "p", "why"), rows),
+        PageTable(("answer", "method", "needs"), more) if more else None,
+        links,
+    )
 
 
 # Gates and health -----------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.results.evidence import Evidence, load
 from nonmember.results.mirror import Texts
 from nonmember.results.pictures import drawings
+from nonmember.results.result import PARTS
 from nonmember.runtime.files import write_text_atomically
 
 PAGE = "audit.html"
@@ -64,6 +65,8 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
         sign=sign,
         verdict=verdict,
         truth=content.truth(result),
+        parts=content.parts(result),
+        whole=f"../../{PAGE}" if folder.parent.name == PARTS else None,
         numbers=content.numbers(evidence),
         drawings=drawn(evidence),
         checks={"Gates": content.gates(result), "Health": content.health(result), "Models": content.models(result)},
