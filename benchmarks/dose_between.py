@@ -21,12 +21,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from nonmember.reports.planted.rereading import measured, panel_shape
 
 from nonmember.records import FloatArray
 from nonmember.reports.planted.audits import FACTOR, dose_of, related_of
 from nonmember.results.load import Run, load_runs
-from nonmember.stats.dose_curve import Between, DoseCurve, dose_curve
+from nonmember.stats.dose_curve import Between, Control, DoseCurve, dose_curve
 
 ALPHA = 0.05
 
@@ -80,13 +79,15 @@ def main() -> None:
 
 
 def target_of(run: Run) -> Target:
-    of = measured(run)
-    dose = dose_of(run)
-    assert of is not None
+    dose, details = dose_of(run), run.statistics.details
     assert dose is not None
-    names = list(of.target)
-    curve = dose_curve(of.of(names), panel_shape(run))
-    values = np.array([of.target[name] for name in names])
+    names = list(details["features"])
+    controls = [
+        Control(item["dose"], item["related"], np.array([item["features"][name] for name in names]))
+        for item in details["controls"]
+    ]
+    curve = dose_curve(controls, np.asarray(run.question.settings["panel"]["shape"], dtype=np.float64))
+    values = np.array([details["features"][name] for name in names])
     return Target(str(run.get("base")), curve, values, float(dose), float(related_of(run)))
 
 

@@ -145,7 +145,8 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
         (
             "audit",
             [],
-            "auto needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
+            "auto needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the "
+            "command.",
         ),
         (
             "audit",

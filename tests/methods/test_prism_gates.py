@@ -16,6 +16,7 @@ import tiny
 from made_up_methods import PRISM_GATES
 from nonmember.audits.distilled import DIVERGED, UNMEASURED, prepare
 from nonmember.audits.distilled import judged as judged_by_audit
+from nonmember.audits.preconditions import require_unread_third
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
@@ -101,6 +102,14 @@ def test_a_reference_that_is_the_target_is_invalid_and_nothing_is_trained(make_m
     assert result.statistics.details["rho_reference_target"] > 0.995
     assert "rank_correlation" in failed(result)
     assert result.statistics.p_value is None
+
+
+@pytest.mark.parametrize(("read", "expected"), [(tiny.GENERAL, "invalid"), (GENERAL, "evidence_of_non_membership")])
+def test_a_third_text_that_the_target_has_read_measures_nothing(read, expected, tmp_path):
+    """It gained there what it gained on the suspect set: a set read once was cleared that way."""
+    asked = replace(AUDIT, heldout=read, heldout_label="given as unread")
+    cleared = TestOutcome(alpha=0.05, verdict="evidence_of_non_membership", allowed_claim="It was not read.")
+    assert require_unread_third(cleared, asked, tiny.builder(tmp_path)).verdict == expected
 
 
 def test_texts_without_content_are_invalid(ask):

@@ -14,11 +14,11 @@ from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.methods.comparison import blind_between, kinds_of
 from nonmember.methods.gates import FOLDS, INVERSE_PENALTY
 from nonmember.methods.protocols import PlantsControls
-from nonmember.models.exposure import Exposures
+from nonmember.models.exposure import Exposures, truth_about
 from nonmember.models.reading import Read
 from nonmember.observations import Scored
 from nonmember.observations.weights import WeightChange, weights_at_hand
-from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.groups import HELDOUT, SUSPECT, THIRD, UNSEEN
 from nonmember.records.spans import split_words
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, layout_auc
 
@@ -140,6 +140,15 @@ def require_planted(audit: Audit, builder: Builder) -> None:
                 f"its {len(read)} documents are in its training text. Name the planted set that is audited "
                 "(controls.audited), or plant this one."
             )
+
+
+def require_unread_third(outcome: TestOutcome, audit: Audit, builder: Builder) -> TestOutcome:
+    """`invalid` where the target's recipe says that it read the third text: what it gains there would hide what it
+    gains on the suspect set."""
+    if THIRD not in audit.groups or truth_about(builder, audit.target, audit.groups[THIRD].corpus) != "member":
+        return outcome
+    reason = "The target has read the third text, by its recipe. Give text that it has not: data.heldout.path=FILE."
+    return outcome.made_invalid([reason, *outcome.warnings])
 
 
 def compare_weights(outcome: TestOutcome, audit: Audit, builder: Builder) -> TestOutcome:

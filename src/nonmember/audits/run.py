@@ -19,7 +19,13 @@ from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.distilled import judged, prepare
 from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
-from nonmember.audits.preconditions import compare_weights, require_alike, require_documents, require_planted
+from nonmember.audits.preconditions import (
+    compare_weights,
+    require_alike,
+    require_documents,
+    require_planted,
+    require_unread_third,
+)
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
 from nonmember.methods import ScoredDocuments, TestOutcome
@@ -55,6 +61,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
     outcome = judged(audit, outcome, training_health(audit.models, builder))
     outcome = require_alike(outcome, documents, audit.max_layout_auc, audit.seed)
+    outcome = require_unread_third(outcome, audit, builder)
     outcome = compare_weights(outcome, audit, builder)
     outcome = _after_exclusions(outcome, documents, audit, builder)
     keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}

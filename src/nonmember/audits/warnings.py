@@ -145,11 +145,11 @@ def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
 
 
 def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
-    """Where a method tunes the target: what was given as unread and is not, as far as recipes tell."""
-    if UNSEEN not in audit.groups:
+    """What was given as unread and is not, as far as recipes tell."""
+    if audit.target is None:
         return
-    for corpus, what in ((audit.unseen, "that it is tuned on"), (audit.heldout, "given as non-members")):
-        if corpus is not None and truth_about(builder, audit.target, corpus) == "member":
+    for name, what in ((UNSEEN, "that it is tuned on"), (HELDOUT, "given as unread")):
+        if name in audit.groups and truth_about(builder, audit.target, audit.groups[name].corpus) == "member":
             yield f"The target has read the documents {what}."
 
 
