@@ -110,7 +110,6 @@ WITHOUT = {
     "Drawn": "known by their private file",
     "InMemory": "nothing of it outlives the process",
     "ConversationsInMemory": "nothing of it outlives the process",
-    "GivenDocuments": "nothing of it is kept",
     "Whole": "the model itself, in one piece",
     "Read": "nothing of it is kept",
 }

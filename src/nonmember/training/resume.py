@@ -33,8 +33,12 @@ class PlainCheckpointIO(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with Path(path).open("wb") as stream:
-            torch.save(checkpoint, stream)
+        try:
+            with Path(path).open("wb") as stream:
+                torch.save(checkpoint, stream)
+        except RuntimeError as error:  # torch ends its file in any case, and what it says then hides why it could not
+            Path(path).unlink(missing_ok=True)
+            raise (error.__context__ if isinstance(error.__context__, OSError) else error) from error
 
 
 class ResumePoint(lightning.Callback):
