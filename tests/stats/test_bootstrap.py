@@ -50,6 +50,12 @@ def test_every_resample_of_the_worked_example() -> None:
     assert bootstrap_p_value(differences, 0.0) == (1 + 515) / (3125 + 1)
 
 
+def test_p_converges_to_the_full_enumeration() -> None:
+    result = bootstrap(REFERENCE, TARGET, DISTILLED, num_resamples=200_000, seed=8)
+    assert result.p_value == pytest.approx(515 / 3125, abs=4 * np.sqrt(0.165 * 0.835 / 200_000))
+    assert result.undefined_fraction == pytest.approx(5 / 3125, abs=4 * np.sqrt(0.0016 / 200_000))
+
+
 # --- p-value ---
 
 
@@ -149,6 +155,13 @@ def test_draws_take_as_many_documents_as_there_are() -> None:
     assert counts.var() == pytest.approx(1 - 1 / 50, abs=0.01)
 
 
+def test_seeds_matter_and_repeat() -> None:
+    scores = noisy_copies(7, 50, 0.5, 1.0)
+    first, again, other = (bootstrap(*scores, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.distribution, again.distribution)
+    assert not np.array_equal(first.distribution, other.distribution)
+
+
 # --- symmetries ---
 
 
@@ -186,6 +199,12 @@ def test_equal_models_differ_by_exactly_nothing() -> None:
     result = bootstrap(reference, target, np.exp(reference))
     assert (result.distribution == 0).all()
     assert (result.statistic, result.p_value, result.ci_low, result.ci_high) == (0, 1, 0, 0)
+
+
+def test_points_the_right_way() -> None:
+    """A reference that agrees better with the target than the distilled model does is evidence."""
+    assert bootstrap(*noisy_copies(11, 200, 0.3, 1.5)).p_value == pytest.approx(1 / 401)
+    assert bootstrap(*noisy_copies(11, 200, 1.5, 0.3)).p_value == 1.0
 
 
 # --- what cannot be tested ---
@@ -234,6 +253,13 @@ def test_one_correlation_shares_its_draws_with_the_difference(metric) -> None:
     by_distilled = interval(distilled, target, metric=metric, seed=4)
     np.testing.assert_array_equal(difference.distribution, by_reference.distribution - by_distilled.distribution)
     assert by_reference.statistic == difference.rho_reference_target
+
+
+def test_one_correlation_leaves_undefined_resamples_out_of_its_interval() -> None:
+    result = interval(REFERENCE, TARGET, num_resamples=3000, alpha=0.1)
+    assert np.isnan(result.distribution).any()
+    expected = np.nanpercentile(result.distribution, [5, 95])
+    assert (result.ci_low, result.ci_high) == pytest.approx(tuple(expected), abs=1e-15)
 
 
 @pytest.mark.parametrize("metric", ["spearman", "kendall"])
