@@ -1,22 +1,8 @@
 """One file per method of the literature."""
 
+from nonmember.endpoints.asked import Asked
 from nonmember.methods.auto import Auto
-from nonmember.methods.base import (
-    Access,
-    Asked,
-    Diverged,
-    DocumentGroup,
-    Embedded,
-    Measurement,
-    Method,
-    Reordered,
-    Requirements,
-    Roles,
-    Scored,
-    ScoredDocuments,
-    TestOutcome,
-    method_named,
-)
+from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, method_named
 from nonmember.methods.blind import Blind
 from nonmember.methods.canary import CanaryTest
 from nonmember.methods.decop.decop import Decop, DecopBaselines
@@ -37,6 +23,8 @@ from nonmember.methods.prefix_completion import PrefixCompletion
 from nonmember.methods.prism.prism import Prism
 from nonmember.methods.prism.ranks import RankAgreement, RankShift
 from nonmember.methods.sampled_completion import SampledCompletion
+from nonmember.observations import Diverged, Embedded, Measurement, Reordered, Scored
+from nonmember.records.requirements import Access, Requirements
 
 __all__ = [
     "Access",

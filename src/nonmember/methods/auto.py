@@ -15,9 +15,10 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from nonmember.checks import OneOf
-from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, Scored, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
+from nonmember.observations import Scored
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Loss

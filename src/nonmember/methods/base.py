@@ -16,50 +16,14 @@ import numpy as np
 
 from nonmember.checks import Checked, require_count, require_distinct, require_kind, require_number, wrong
 from nonmember.corpora import CorpusSpec
-from nonmember.endpoints import Access, Answers
-from nonmember.endpoints.asked import Asked
+from nonmember.endpoints import Answers
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
-from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
+from nonmember.observations import Measurement, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
-
-__all__ = [
-    "INVALID_CLAIM",
-    "INVALID_WITHOUT_TEST",
-    "SAME_DISTRIBUTION",
-    "Access",
-    "Asked",
-    "Bounds",
-    "Claim",
-    "Diverged",
-    "DocumentGroup",
-    "Embedded",
-    "Measurement",
-    "Method",
-    "OrderQuantity",
-    "Picture",
-    "Reordered",
-    "Requirements",
-    "Roles",
-    "SampledMethod",
-    "Scored",
-    "ScoredDocuments",
-    "TestOutcome",
-    "Verdict",
-    "check_clusters",
-    "known_details",
-    "known_methods",
-    "method_named",
-    "on_suspect",
-    "require_resamples",
-    "require_score",
-    "require_score_by_itself",
-    "require_scores",
-    "units",
-]
 
 MOST_RESAMPLES = 10_000_000
 RESAMPLED = ("num_resamples", "num_permutations", "num_blind_resamples")  # settings of methods

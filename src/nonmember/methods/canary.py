@@ -17,7 +17,6 @@ import numpy as np
 from nonmember.checks import as_sha256
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     DocumentGroup,
     Method,
     Roles,
@@ -30,7 +29,7 @@ from nonmember.methods.comparison import NO_COMMITMENT
 from nonmember.methods.details import Details
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.canaries import rank_sum_test
 

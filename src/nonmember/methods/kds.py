@@ -19,8 +19,6 @@ from nonmember.checks import Count
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     DocumentGroup,
-    Embedded,
-    Measurement,
     Method,
     Roles,
     ScoredDocuments,
@@ -31,6 +29,7 @@ from nonmember.methods.base import (
 from nonmember.methods.details import Details
 from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
+from nonmember.observations import Embedded, Measurement
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Access, Requirements

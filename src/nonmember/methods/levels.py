@@ -13,16 +13,9 @@ from typing import Annotated
 
 import numpy as np
 
-from nonmember.methods.base import (
-    DocumentGroup,
-    Measurement,
-    Method,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    require_scores,
-)
+from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, require_scores
 from nonmember.methods.details import Details
+from nonmember.observations import Measurement
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score

@@ -18,17 +18,9 @@ import numpy as np
 from nonmember.checks import Count, Number
 from nonmember.corpora.names import BlankWord, Kind, blanked, choices, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
+from nonmember.endpoints.asked import Asked
 from nonmember.methods.asked import Unanswered, reads_as_refusal, share_of_readable, unanswered
-from nonmember.methods.base import (
-    INVALID_CLAIM,
-    Asked,
-    DocumentGroup,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    Verdict,
-    units,
-)
+from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Roles, ScoredDocuments, TestOutcome, Verdict, units
 from nonmember.methods.comparison import FEWEST_UNITS, Comparison, TakesFew, by_unit, mean_by
 from nonmember.methods.comparison import comparison as as_details
 from nonmember.methods.details import INLINED, Details

@@ -16,20 +16,10 @@ import numpy as np
 
 from nonmember.checks import Count
 from nonmember.corpora import CorpusSpec, Sharded
-from nonmember.methods.base import (
-    INVALID_CLAIM,
-    DocumentGroup,
-    Measurement,
-    Method,
-    OrderQuantity,
-    Reordered,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    Verdict,
-)
+from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
+from nonmember.observations import Measurement, OrderQuantity, Reordered
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.paired import PairedT, order_test

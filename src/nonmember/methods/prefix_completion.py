@@ -19,6 +19,7 @@ from rapidfuzz import fuzz
 from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
+from nonmember.endpoints.asked import Asked
 from nonmember.methods.asked import (
     PromptForm,
     Unanswered,
@@ -28,16 +29,7 @@ from nonmember.methods.asked import (
     too_few_answers,
     unanswered,
 )
-from nonmember.methods.base import (
-    INVALID_CLAIM,
-    Asked,
-    DocumentGroup,
-    Method,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    Verdict,
-)
+from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.comparison import by_unit
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec

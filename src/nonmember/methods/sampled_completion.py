@@ -19,11 +19,11 @@ import numpy as np
 
 from nonmember.checks import Count, Number
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
+from nonmember.endpoints.asked import Asked
 from nonmember.methods.asked import PromptForm, Unanswered, continue_text, reads_as_refusal, too_few_answers, unanswered
 from nonmember.methods.base import (
     INVALID_CLAIM,
     SAME_DISTRIBUTION,
-    Asked,
     DocumentGroup,
     Method,
     Roles,

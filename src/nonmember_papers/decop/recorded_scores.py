@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.base import Access, Asked, DocumentGroup, Requirements, Roles
+from nonmember.endpoints.asked import Asked
+from nonmember.methods.base import DocumentGroup, Roles
 from nonmember.methods.decop.decop import DecopBaselines
 from nonmember.records import Corpus
+from nonmember.records.requirements import Access, Requirements
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ import numpy as np
 from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import Paraphrases
+from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.rephrased import Written
 from nonmember.methods.asked import TEMPERATURES, counts, valid_share
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Asked,
     DocumentGroup,
     MissingText,
     Roles,

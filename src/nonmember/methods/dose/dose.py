@@ -21,10 +21,8 @@ from nonmember.methods.base import (
     INVALID_CLAIM,
     Claim,
     DocumentGroup,
-    Measurement,
     Method,
     Roles,
-    Scored,
     ScoredDocuments,
     TestOutcome,
     Verdict,
@@ -35,6 +33,7 @@ from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import Panel, Scores
 from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.models import ModelSpec
+from nonmember.observations import Measurement, Scored
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD

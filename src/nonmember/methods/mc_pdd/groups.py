@@ -18,7 +18,6 @@ from nonmember.checks import Count
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     DocumentGroup,
-    Measurement,
     Method,
     Roles,
     ScoredDocuments,
@@ -28,6 +27,7 @@ from nonmember.methods.base import (
 from nonmember.methods.comparison import Folds, Penalty, blind_between, kinds_of
 from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
+from nonmember.observations import Measurement
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access

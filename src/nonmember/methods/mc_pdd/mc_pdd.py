@@ -21,10 +21,10 @@ import numpy as np
 from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.splits import position
+from nonmember.endpoints.asked import Asked
 from nonmember.methods.asked import counts, valid_share
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
-    Asked,
     Claim,
     DocumentGroup,
     Method,

@@ -16,10 +16,10 @@ import numpy as np
 
 from nonmember.checks import Checked, Count, Number
 from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
-from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments, units
+from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments, units
 from nonmember.methods.gates import Finding, above, below, kinds_told_apart
 from nonmember.models import ModelSpec
-from nonmember.observations import Diverged, Scored
+from nonmember.observations import Diverged, Measurement, Scored
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.scores import Loss

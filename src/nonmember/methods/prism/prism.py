@@ -16,7 +16,6 @@ import numpy as np
 from nonmember.checks import Number
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     DocumentGroup,
     Roles,
     SampledMethod,
@@ -31,7 +30,7 @@ from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.methods.prism.gates import Power, PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation

@@ -14,7 +14,6 @@ import scipy
 
 from nonmember.checks import Count
 from nonmember.methods.base import (
-    Access,
     DocumentGroup,
     Method,
     Roles,
@@ -26,7 +25,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import BootstrapCorrelation, bootstrap_correlation
 from nonmember.stats.correlation import RankMetric
