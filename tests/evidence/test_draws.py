@@ -42,7 +42,6 @@ def test_a_p_of_other_draws_agrees_and_one_of_many_tries_does_not():
     ("name", "what"),
     [
         ("dose", "p and interval, by other draws"),
-        ("dose", "partial use"),
         ("decop", "interval, by other draws"),
         ("mc_pdd", "p, by other draws"),
     ],
