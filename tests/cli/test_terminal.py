@@ -36,7 +36,7 @@ def test_control_characters_are_shown(text, shown):
 def test_what_looks_like_markup_keeps_its_name_and_ends_nothing(capsys):
     cells = [result(corpus=f"{EVIL}{n}", allowed_claim=EVIL, warnings=(EVIL,), cell=f"seed={n}") for n in (1, 2)]
     show(cells[:1])
-    show([*cells, Failure(EVIL, EVIL, "ValueError")], together=True)
+    show([*cells, Failure(EVIL, EVIL, "ValueError")])
     said = capsys.readouterr().out
     assert said.count("[/x] [draft] docs") > 5
     assert said.isprintable() or not [item for item in said if not item.isprintable() and item != "\n"]

@@ -17,14 +17,12 @@ from rich.text import Text
 
 from nonmember.checks import told_apart
 from nonmember.reports.audit_page.gates import gates_of
-from nonmember.reports.core.families import ALL, EACH, SCREENING, SetFamily, families
 from nonmember.reports.core.numbers import number_in
 from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
 from nonmember.results.result import PARTS, AuditQuestion, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.naming import dotted, short_setting
 from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
-LISTED = 4  # names of sets in a cell
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 RIGHT = ("n", "rho_RT", "rho_DT", "p")  # aligned to
 VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "flagged"}
@@ -39,22 +37,21 @@ def main() -> None:
         allow_abbrev=False, prog="nonmember table", description="The results below a folder in one table."
     )
     parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
-    parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
 
     def use(some: Sequence[Cell]) -> None:
-        show(some, together=given.together, console=Console(file=io.StringIO()))
+        show(some, console=Console(file=io.StringIO()))
 
     cells = usable_outcomes(paths, use)
     problems = [cell.error for cell in cells if isinstance(cell, Failure) and cell.kind == UNUSABLE]
     if len(problems) < len(cells):
-        show(cells, together=given.together)
+        show(cells)
     if problems:
         raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
 
 
-def show(cells: Sequence[Cell], *, together: bool = False, console: Console | None = None) -> None:
+def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
     """Print a row per cell, what had to be made, and why cells failed.
 
     together: what may be said of several sets under one target.
@@ -80,8 +77,6 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
                 say(console, f"{name}: {explained}")
         _show_tokens(console, results)
         _show_warnings(console, results)
-        if together:
-            _show_together(wide, results)
     if len(results) == len(cells) == 1:
         console.print()
         for line in results[0].answer.lines():
@@ -133,39 +128,6 @@ def _print(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> N
             cell, *others = (f"{name} {visible(text)}" for name, text in row.items())
             console.print(Text(cell.removeprefix("cell "), style="bold"), soft_wrap=True)
             console.print(Padding(Text("   ".join(others)), (0, 0, 0, 2)))
-
-
-def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
-    all_families = families(results)
-    if not all_families:
-        return
-    console.print(table_of_families(all_families))
-    for sentence in (EACH, ALL, SCREENING):
-        console.print(sentence, soft_wrap=True)
-
-
-def table_of_families(all_families: Sequence[SetFamily]) -> Table:
-    """A row per target with several sets."""
-    table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
-    for family in all_families:
-        every = f"{'yes' if family.all_together else 'no'} (p {_decimals(family.largest, '.3g')})"
-        cells = (
-            family.name(all_families),
-            len(family.sets),
-            _listed(family.each, family),
-            every,
-            _listed(family.screened, family),
-        )
-        table.add_row(*map(for_rich, cells))
-    return table
-
-
-def _listed(names: Sequence[str], family: SetFamily) -> str:
-    """The first few by name."""
-    if not names or len(names) == len(family.sets):
-        return "all" if names else "none"
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
 
 
 def _show_gates(console: Console, result: AuditResult) -> None:

@@ -9,7 +9,7 @@ embeddings                   kernel_divergence, level_correlation, consistency
 canaries                     rank_sum_test, canary_power
 text alone                   blind_baseline, blind_guesses, layout_auc
 shares                       exact_interval, exact_upper_bound, fisher_greater
-several tests                holm, benjamini_hochberg, intersection_union
+several tests                holm
 """
 
 from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline, layout_auc, layout_features
@@ -37,7 +37,7 @@ from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.letter_choice import BlindGuess, Choices, blind_guesses, calibration_offsets
-from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
+from nonmember.stats.multiplicity import holm
 from nonmember.stats.paired import PairedT, order_test, paired_t_greater, paired_t_less
 from nonmember.stats.proportions import (
     Hits,
@@ -73,7 +73,6 @@ __all__ = [
     "RocPoints",
     "TwoSampleT",
     "Welch",
-    "benjamini_hochberg",
     "best_balanced_accuracy",
     "blind_baseline",
     "blind_guesses",
@@ -92,7 +91,6 @@ __all__ = [
     "exact_upper_bound",
     "fisher_greater",
     "holm",
-    "intersection_union",
     "kernel_divergence",
     "layout_auc",
     "layout_features",
