@@ -1,4 +1,4 @@
-"""A claim about each of several datasets: no false one at all, with probability 1 - alpha (docs/methods/conventions.md)."""
+"""A claim about each of several datasets, with no false one at probability 1 - alpha (docs/methods/conventions.md)."""
 
 from __future__ import annotations
 
