@@ -1,24 +1,47 @@
-"""A bundle that was read: its audits, with their tables as arrays."""
+"""A bundle: its files, read into memory and never onto the disk, and its audits, with their tables as arrays."""
 
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from nonmember_verify.archive import Refused
 from nonmember_verify.envelope import Fields, strict_json
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MIN_CLUSTERS = 10  # of a set, below which nothing follows
+ENVELOPE = "statement.dsse.json"
 NAMES = ("group", "document", "unit")  # columns of scores.parquet that are no scores
+
+
+class Refused(ValueError):
+    """The archive, or what a file in it says, cannot be what `nonmember bundle` writes."""
+
+
+def read(path: Path) -> dict[str, bytes]:
+    """Name of a file -> its content. Raises Refused where readers could see different files in it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            names = [entry.filename for entry in entries]
+            if len({name.casefold() for name in names}) < len(names):
+                raise Refused("The archive holds a name more than once, so that different readers see different files.")
+            if strange := [entry for entry in entries if entry.compress_type != zipfile.ZIP_STORED or entry.is_dir()]:
+                raise Refused(f"{strange[0].filename} is compressed, or a folder; a bundle holds plain files.")
+            return {name: archive.read(name) for name in names}
+    except FileNotFoundError:
+        raise Refused(f"There is no file {path}.") from None
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise Refused(f"The archive cannot be read ({error}): it is not a bundle, or it is damaged.") from error
 
 
 @dataclass(frozen=True)
@@ -111,6 +134,15 @@ class Audit:
                     raise Refused(f"{column} of the {name} set holds what is no finite number")
             found[name] = Group(name, documents[own].tolist(), units[own], Fields(values))
         return found
+
+    @cached_property
+    def units(self) -> dict[str, tuple[str, int]]:
+        """Scored document -> its group and unit."""
+        return {
+            document: (name, unit)
+            for name, group in self.groups.items()
+            for document, unit in zip(group.documents, group.units.tolist(), strict=True)
+        }
 
     @cached_property
     def distribution(self) -> FloatArray | None:

@@ -8,8 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nonmember_verify.archive import Refused
-from nonmember_verify.bundle import Audit
+from nonmember_verify.bundle import Audit, Refused
 from nonmember_verify.commitments import commitment, root
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, digests_of, opened, plain, sha256
 from nonmember_verify.known import draws_clusters
@@ -243,11 +242,7 @@ def _units_as_sealed(audit: Audit, documents: Mapping[str, Any]) -> bool:
         for name, item in documents.items()
         for commitment, unit in zip(item["commitments"], item["units"], strict=True)
     }
-    pairs = {
-        (sealed.get((name, document)), unit)
-        for name, group in audit.groups.items()
-        for document, unit in zip(group.documents, group.units.tolist(), strict=True)
-    }
+    pairs = {(sealed.get((name, document)), unit) for document, (name, unit) in audit.units.items()}
     return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs})
 
 

@@ -1,25 +1,17 @@
-"""Rank correlations and their bootstrap, twice: ranks made anew in every resample, and from how often each document
-was drawn. And numbers that hang on draws, by draws of the verifier's own: as far as two draws of one number may lie
-apart. Who chose the seed did not choose these: they are drawn by a hash of the scores, by another kind of generator.
-"""
+"""Rank correlations, their bootstrap, and permutations; drawn on while p lies near alpha, so that no seed decides."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from scipy import stats
 
 from nonmember_verify.bundle import Audit, FloatArray, IntArray
-from nonmember_verify.envelope import canonical, sha256
 from nonmember_verify.report import Report
 
 Statistic = Callable[..., FloatArray]  # of two arrays of units and the axis that they lie along
-OWN_RESAMPLES = 4000
-SIGMAS = 5.0  # how far two draws of one number may lie apart
-FEW = 500  # resamples below which an end lies between two of them, too far apart to be held to anything
-ROUNDING = 1e-9
 ZERO = 1e-12  # a difference of correlations that is zero may come out as that
 BLOCK = 2**21  # numbers of a block of resamples
 
@@ -119,42 +111,3 @@ def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
         f"all {len(found):,} are those in the bundle.",
         "those in the bundle are not the ones that the seed gives.",
     )
-
-
-# By draws of the verifier's own ---------------------------------------------------------------------------------------
-
-
-def generator(*scores: FloatArray) -> np.random.Generator:
-    mark = sha256(canonical([item.tolist() for item in scores]))
-    return np.random.Generator(np.random.Philox(int(mark[:32], 16)))
-
-
-def room_of_p(p: float, number: int) -> float:
-    """By how much a p-value of `number` resamples may differ from one of the verifier's own."""
-    spread = math.sqrt(max(p * (1 - p), 1 / OWN_RESAMPLES) * (1 / number + 1 / OWN_RESAMPLES))
-    return SIGMAS * spread + 2 / number
-
-
-def check_p(stated: float, own: float, p: float, number: int, report: Report) -> None:
-    """own: p by draws of the verifier's own.   p: with the seed, from `number` draws."""
-    report.require(
-        "p, by other draws",
-        abs(own - stated) <= room_of_p(p, number),
-        f"p is {own:.4f} with the verifier's own.",
-        f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
-    )
-
-
-def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, number: int) -> bool:
-    """Whether both ends of an interval lie where those of the verifier's own resamples may."""
-    defined = own[~np.isnan(own)]
-    if not len(defined) or any(end is None for end in ends):
-        return not len(defined) and all(end is None for end in ends)
-    half = alpha / 2
-    reach = SIGMAS * math.sqrt(half * (1 - half) * (1 / number + 1 / len(defined)))
-    for end, level in zip(ends, (half, 1 - half), strict=True):
-        low, high = np.quantile(defined, np.clip((level - reach, level + reach), 0, 1))
-        assert end is not None
-        if not low - ROUNDING <= end <= high + ROUNDING:
-            return False
-    return True

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nonmember_verify.archive import Refused
-from nonmember_verify.bundle import NAMES, Audit, FloatArray, json_of, table_of
+from nonmember_verify.bundle import NAMES, Audit, FloatArray, Refused, json_of, table_of
 from nonmember_verify.envelope import plain
 from nonmember_verify.known import KINDS, kinds_of, unknown_settings
 from nonmember_verify.questions import key_hash, part_of
@@ -351,9 +350,7 @@ def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
 
 
 def _has_mark(column: str, mark: str) -> bool:
-    if mark.endswith("/"):
-        return column.startswith(mark)
-    return column == mark or column.endswith(f"/{mark}")
+    return column.startswith(mark) if mark.endswith("/") else column.split("/")[-1] == mark
 
 
 def _settings(score: Described) -> dict[str, Any]:

@@ -110,6 +110,7 @@ def _other_reasons(audit: Audit, decision: str) -> Iterator[str]:
     """How the reasons begin that numbers in a bundle do not show, where nothing in it speaks against them."""
     if is_reference_the_target(audit):
         yield "The reference is the target"
+    yield "The target has read the third text"
     is_measured = "kl_after" in audit.result["health"]["training"]
     if decision == NON_MEMBERSHIP and not audit.settings.get("gates") and not is_measured:
         yield "The health of the distilled reference was not"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonmember_verify.archive import ENVELOPE, Refused, read
-from nonmember_verify.bundle import Audit
+from nonmember_verify.bundle import ENVELOPE, Audit, Refused, read
 from nonmember_verify.canaries import commitment_of, read_private
 from nonmember_verify.envelope import PREDICATE, Signed, digests_of, opened, sha256, unread
 from nonmember_verify.holdout import read_draw

@@ -46,7 +46,7 @@ from nonmember.evidence.bundle import archived, as_json, as_table
 from nonmember.evidence.gathering import Included, gather
 from nonmember.evidence.seal import Seal, cell_of_seal, write_seal
 from nonmember.evidence.signing import Key
-from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.bundle import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, opened, sha256
 from nonmember_verify.known import INVALID
 from nonmember_verify.questions import key_hash

@@ -46,7 +46,7 @@ from made_up_questions import texts
 import nonmember_verify.verify
 from marks import slow, thinned
 from nonmember.evidence.bundle import as_json
-from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.bundle import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, opened
 from nonmember_verify.report import Report
 from nonmember_verify.verify import Given

@@ -32,7 +32,7 @@ from made_up_audits import SECRET, bundled, checked, gathered, key
 from made_up_questions import BASELINES, CLUSTERED, audit
 
 from nonmember.evidence.bundle import as_json, as_table
-from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.bundle import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, opened
 from nonmember_verify.scores import SCORES as ARITHMETIC
 from nonmember_verify.scores import Tables

@@ -28,7 +28,7 @@ from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.seal import SEAL
 from nonmember.evidence.signing import Key
 from nonmember.runtime.files import replacing
-from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.bundle import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, sha256
 
 PAGE = "page.html"

@@ -18,10 +18,7 @@ OF_TEXTS_TOGETHER = ("Lira", "Recall")  # scores of a text that depend on those 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     """The number of secret variants that score as high as the published one, and how rarely chance gives so few."""
-    score = audit.settings["score"]
-    if score["kind"] in OF_TEXTS_TOGETHER and score.get("filler") is None:  # a filler proposes words by itself
-        why = f"{score['kind']} depends on the texts that are scored together, and private variants are scored apart."
-        report.failed("score", why)
+    check_score_by_itself(audit, report)
     published, private = (audit.groups[name] for name in ("suspect", "private"))
     others: dict[int, list[float]] = {}
     for unit, value in zip(private.units.tolist(), private.values["target"].tolist(), strict=True):
@@ -52,6 +49,12 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     p = _rank_sum_p(sum(ranks), sizes)
     report.numbers("p", {"p": (stated["p_value"], p)}, "from the ranks, in fractions")
     return Conclusion(MEMBERSHIP if is_below(audit.alpha, stated["p_value"], p) else "inconclusive")
+
+
+def check_score_by_itself(audit: Audit, report: Report) -> None:
+    score = audit.settings["score"]
+    if score["kind"] in OF_TEXTS_TOGETHER and score.get("filler") is None:  # a filler proposes words by itself
+        report.failed("score", f"{score['kind']} depends on the texts that are scored together.")
 
 
 def _check_units(audit: Audit, published: list[int], private: list[int], report: Report) -> None:
@@ -102,15 +105,10 @@ def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: byte
         report.unchecked("variants", "that the scored ones are those of the file needs --secret")
         return
     found: dict[str, list[str]] = {"suspect": [], "private": []}
-    units = {
-        document: unit
-        for group in audit.groups.values()
-        for document, unit in zip(group.documents, group.units.tolist(), strict=True)
-    }
     by_canary = []
     for item in private.canaries:
         names = [commitment(secret, f"{item.name}/{index}", text) for index, text in enumerate(item.variants)]
-        by_canary.append({units[name] for name in names if name in units})
+        by_canary.append({audit.units[name][1] for name in names if name in audit.units})
         for index, name in enumerate(names):
             found["suspect" if index == item.published else "private"].append(name)
     wrong = [f"the {name} set" for name, items in found.items() if audit.described["documents"].get(name) != items]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from nonmember_verify import resampling
-from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray
+from nonmember_verify.bundle import MIN_CLUSTERS, Audit
 from nonmember_verify.methods.t_tests import mean_by_clusters
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import correlation, interval_of, p_of
@@ -60,7 +60,6 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     origin = f"from the scores, {number:,} resamples with the seed"
     report.numbers("statistic, interval and further numbers", pairs, origin)
     resampling.check_distribution(audit, distribution, report)
-    _check_by_other_draws(audit, [reference, distilled], target, number, report)
     decision = NON_MEMBERSHIP if p < audit.alpha else "inconclusive"
     if len(suspect) < MIN_DOCUMENTS or np.isnan(distribution).mean() > MAX_UNDEFINED:
         decision = "invalid"
@@ -72,44 +71,12 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         elif failed and decision == NON_MEMBERSHIP:
             decision = "inconclusive"
         if decision != "invalid":
-            asked = (
-                OF_CLEARANCE
-                if p < audit.alpha
-                else {name: OF_CLEARANCE[name] for name in ("target_gain", "third_kind")}
-            )
-            expected |= {name for name, bound in asked.items() if settings["gates"].get(bound) is not None}
+            asked = OF_CLEARANCE.keys() - (set() if p < audit.alpha else {"delta"})
+            expected |= {name for name in asked if settings["gates"].get(OF_CLEARANCE[name]) is not None}
         _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
         if not _check_power(audit, report) and decision == NON_MEMBERSHIP:
             decision = "inconclusive"
     return Conclusion(decision, stated_gates=taken)
-
-
-def _check_by_other_draws(
-    audit: Audit, others: list[FloatArray], target: FloatArray, number: int, report: Report
-) -> None:
-    """p and interval by another algorithm and other draws, as far as draws allow."""
-    settings, stated = audit.settings, audit.statistics
-    own, clusters = resampling.generator(*others, target), audit.clusters("suspect")
-    first, second = resampling.resampled(
-        others, target, settings["rank_metric"], own, resampling.OWN_RESAMPLES, clusters
-    )
-    distribution = first - second
-    found, p = p_of(distribution, settings["margin"]), stated["p_value"]
-    inside = resampling.ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)
-    agrees = abs(found - p) <= resampling.room_of_p(p, number) and (inside or number < resampling.FEW)
-    report.require(
-        "p and interval, by other draws",
-        agrees,
-        f"p is {found:.4f} with draws of the verifier's own and another algorithm ({p:.4f} is stated).",
-        f"p is {found:.4f} with draws of the verifier's own, and {p:.4f} is stated: more than the draws explain; the "
-        "seed was chosen, or the numbers were changed.",
-    )
-    if (found < audit.alpha) != (p < audit.alpha):
-        report.unchecked(
-            "p and the seed",
-            f"p lies so close to alpha that the verdict depends on the draws ({p:.4f} and {found:.4f}); only a seal "
-            "shows that the seed was not chosen for it",
-        )
 
 
 def _of_distillation(audit: Audit) -> dict[str, float]:

@@ -13,7 +13,7 @@ from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
 from nonmember_verify.commitments import commitment
 from nonmember_verify.holdout import Draw
 from nonmember_verify.known import least_of
-from nonmember_verify.methods.canary import OF_TEXTS_TOGETHER, check_commitment
+from nonmember_verify.methods.canary import check_commitment, check_score_by_itself
 from nonmember_verify.report import Report
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
@@ -27,7 +27,8 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     """Is the target's score, less the reference's where there is one, higher on suspect than on held-out text?"""
     groups, stated = [audit.groups[name] for name in ("suspect", "heldout")], audit.statistics
     gains = [group.values["target"] - group.values.get("reference", 0.0) for group in groups]
-    parts = [mean_by_clusters(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
+    clusters = [group.by_appearance for group in groups]
+    parts = [mean_by_clusters(*pair) for pair in zip(gains, clusters, strict=True)]
     (mean, *own), (mean_other, *other) = parts
     difference, variance = mean - mean_other, own[0] + other[0]
     if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
@@ -35,7 +36,6 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
         report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
         return Conclusion("invalid")
     df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
-    clusters = [group.by_appearance for group in groups]
     number, p, draws = audit.settings["num_permutations"], 1.0, None
     statistic = _t_of(gains, clusters)
     sizes = tuple(len(np.unique(of)) for of in clusters)
@@ -48,10 +48,6 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     pairs = audit.beside(difference=difference, low=difference - reach, high=difference + reach)
     report.numbers("statistic and interval", pairs, "from the scores, by exact sums over clusters")
     report.numbers("p", audit.beside(p=p), f"from {f'{draws:,}' if draws else 'all'} permutations of clusters")
-    if draws:
-        generator = resampling.generator(*gains)
-        drawn = resampling.permuted(*drawn_from, statistic, resampling.OWN_RESAMPLES, generator)
-        resampling.check_p(stated["p_value"], drawn, p, draws, report)
     method = audit.question["method"]
     few = 2 if method == "holdout" else MIN_CLUSTERS
     enough = min(map(len, groups)) >= least_of(method) and min(own[2], other[2]) >= few
@@ -97,9 +93,7 @@ def mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, flo
 
 def holdout(audit: Audit, report: Report) -> Conclusion:
     """The same test of published and kept documents, whose values are the target's own."""
-    score = audit.settings["score"]
-    if score["kind"] in OF_TEXTS_TOGETHER and score.get("filler") is None:
-        report.failed("score", f"{score['kind']} depends on the texts that are scored together.")
+    check_score_by_itself(audit, report)
     return difference_in_differences(audit, report)
 
 
@@ -117,12 +111,7 @@ def check_draw(audit: Audit, draw: Draw, digest: str, secret: bytes | None, repo
         for group, published in (("suspect", True), ("heldout", False))
         if audit.described["documents"].get(group) != [names[i] for i in draw.documents if i.published == published]
     ]
-    units = {
-        document: (name, unit)
-        for name, group in audit.groups.items()
-        for document, unit in zip(group.documents, group.units.tolist(), strict=True)
-    }
-    pairs = {(item.cluster, units[name]) for item, name in names.items() if name in units}
+    pairs = {(item.cluster, audit.units[name]) for item, name in names.items() if name in audit.units}
     if not len(pairs) == len({cluster for cluster, _ in pairs}) == len({unit for _, unit in pairs}):
         wrong.append("documents are not counted by the clusters of the draw")
     report.require_none(
