@@ -67,8 +67,7 @@ def read_draw(path: Path) -> Draw:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise unreadable(path, error) from error
     published = drawn(draw.key, (item.cluster for item in draw.documents), draw.share)
-    wrong = [item.name for item in draw.documents if item.published != (item.cluster in published)]
-    if wrong:
+    if wrong := [item.name for item in draw.documents if item.published != (item.cluster in published)]:
         raise ValueError(
             f"{wrong[0]} in {path.name} is not where the key draws it: the file was changed, or the draw was not left "
             "to chance."

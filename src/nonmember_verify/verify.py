@@ -107,8 +107,7 @@ def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -
 
 def _check_names(files: Mapping[str, bytes], report: Report) -> None:
     """A bundle holds data alone, and of those only what checks read."""
-    opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet"))]
-    if opened_elsewhere:
+    if opened_elsewhere := [name for name in files if not name.endswith((".json", ".parquet"))]:
         report.failed("files", f"a bundle holds no {opened_elsewhere[0]}, which no check reads: do not open it.")
     if strange := [name for name in files if not FILES.fullmatch(name) and name not in opened_elsewhere]:
         report.unchecked("further files", f"{some(strange)}, which this verifier does not know or does not read")
