@@ -52,10 +52,10 @@ def test_one_audit_names_its_gates():
     gates = {"ce": {"value": 2.99998, "bound": 3.0, "upper": False, "passed": False}}
     gates["kl_third"] = {"value": -0.15, "bound": 0.2, "upper": True, "passed": True}
     result = made_up.result(details={"gates": gates})
-    lines = [line for line in said(result).splitlines() if line.startswith("gate")]
-    assert lines == [
+    lines = [line for line in said(result).splitlines() if "gate" in line]
+    assert lines[:2] == [
+        "1 of 2 gates passed",
         "gate FAILED  fall of the distilled reference's cross-entropy on the set: 2.99998, must be above 3",
-        "gate passed  rise of that divergence on other text: −0.15, must be below 0.2",
     ]
     assert "gate " not in said(result, result), "of many audits the pages tell"
 
@@ -64,17 +64,17 @@ def test_where_the_truth_is_known_it_is_said_first():
     unread = made_up.result(corpus="a", truth="non_member", verdict="evidence_of_non_membership")
     wrong = made_up.result(corpus="b", truth="member", verdict="evidence_of_non_membership")
     right = made_up.result(corpus="c", truth="member", verdict="inconclusive")
-    told = "prism cleared 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
-    assert said(unread, wrong, right).startswith(f"Ground truth: {told}")
+    told = "prism said 'not used' of 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
+    assert said(unread, wrong, right).startswith(f"By what is known, {told}")
     # One result in two folders is one; two of one set are two audits.
     again = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="again", keys={"audit": "1"})
     moved = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="b", keys={"audit": "1"}, sweep="b")
-    assert "cleared 1 of 2 audits of sets that were read (wrongly)." in said(wrong, again, moved)
+    assert "said 'not used' of 1 of 2 audits of sets that were read (wrongly)." in said(wrong, again, moved)
     read = {"method": "llm_di", "verdict": "evidence_of_membership", **T}
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
-    told = "llm_di flagged 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
-    assert said(right, wrong).startswith(f"Ground truth: {told}")
-    assert "Ground truth" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
+    told = "llm_di said 'used' of 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
+    assert said(right, wrong).startswith(f"By what is known, {told}")
+    assert "By what is known" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
 
 def test_a_p_value_that_just_misses_alpha_does_not_look_equal_to_it():
@@ -108,7 +108,7 @@ def test_one_method_alone_keeps_its_failures_beside_the_others():
 @pytest.mark.parametrize("terminal", [False, True])
 def test_no_verdict_is_cut_at_80_columns(terminal):
     text = said(PRISM, made_up.result(corpus="a" * 90), terminal=terminal)
-    assert text.count("not used") == 2
+    assert text.count(" not used ") == 2
     assert "a" * 90 in text
     assert "…" not in text
 

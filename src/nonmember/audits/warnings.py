@@ -116,7 +116,7 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
         if distinct < number:
             yield (
                 f"{number - distinct} of {number} documents of the {name} set are near copies of others, and the test "
-                "takes all for independent. Leave them out, as by cleaning=deduplicated."
+                "treats all as independent. Leave them out, as by cleaning=deduplicated."
             )
     for name in (HELDOUT, UNSEEN):
         if num_shared := len(set(texts[SUSPECT]).intersection(texts.get(name, ()))):
@@ -139,8 +139,8 @@ def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
         clusters = [item.cluster_id for item in documents if item.cluster_id]
         if len(clusters) > (number := len(set(clusters))):
             yield (
-                f"{len(clusters)} documents of the {name} set are of {number} clusters, and the test takes all for "
-                "independent: p is too small. Set method.sampling_unit=cluster, or give one document of each."
+                f"{len(clusters)} documents of the {name} set belong to {number} clusters, and the test treats all "
+                "as independent: p is too small. Set method.sampling_unit=cluster, or give one document of each."
             )
 
 

@@ -25,7 +25,7 @@ from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 RIGHT = ("n", "rho_RT", "rho_DT", "p")  # aligned to
-VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "flagged"}
+VERBS = {"evidence_of_non_membership": "not used", "evidence_of_membership": "used"}
 
 
 Cell = AuditResult | Failure
@@ -69,7 +69,7 @@ def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
         counts = (
             f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID
         )
-        console.print(", ".join(counts), soft_wrap=True)
+        console.print(", ".join(counts), soft_wrap=True, highlight=False)
         if len(results) == 1:
             _show_gates(console, results[0])
         for name, result in zip(names, cells, strict=True):
@@ -80,7 +80,7 @@ def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
     if len(results) == len(cells) == 1:
         console.print()
         for line in results[0].answer.lines():
-            console.print(for_rich(line), soft_wrap=not console.is_terminal)
+            console.print(for_rich(line), soft_wrap=not console.is_terminal, highlight=False)
     for name, cell in zip(names, cells, strict=True):
         if isinstance(cell, Failure):
             console.print(for_rich(f"failed  {name}: {cell.error}"), style="red", soft_wrap=True)
@@ -103,7 +103,7 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
                     if audits:
                         several = "" if len({item.question.subject for item in audits}) == len(audits) else "audits of "
                         parts.append(f"{len(those)} of {len(audits)} {several}{what}{_wrongly(those)}")
-                sentences.append(f"Ground truth: {method} {verb} {' and '.join(parts)}.")
+                sentences.append(f"By what is known, {method} said {verb!r} of {' and '.join(parts)}.")
     return sentences
 
 
@@ -131,16 +131,20 @@ def _print(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> N
 
 
 def _show_gates(console: Console, result: AuditResult) -> None:
-    for gate in gates_of(result):
-        line = f"{gate.what}: {gate.value}, must be {gate.side} {gate.bound}"
-        say(console, f"gate {'passed' if gate.passed else 'FAILED'}  {line}")
+    """How many passed; of those that failed, what was measured."""
+    gates = list(gates_of(result))
+    if passed := sum(gate.passed for gate in gates):
+        say(console, f"{passed} of {len(gates)} gates passed")
+    for gate in gates:
+        if not gate.passed:
+            say(console, f"gate FAILED  {gate.what}: {gate.value}, must be {gate.side} {gate.bound}")
 
 
 def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
     """Each kind once: most audits of a grid read their texts alike."""
     for tokens in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
         if ";" in tokens:  # models differ
-            say(console, f"around each text: {tokens}")
+            say(console, f"tokens added to each text: {tokens}")
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:

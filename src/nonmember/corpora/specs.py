@@ -117,7 +117,7 @@ class CorpusSpec(Checked, Spec[Corpus]):
         return builder.get(self).fingerprint
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
-        log.info("Making the corpus %s.", type(self).__name__)
+        log.info("Preparing documents: %s.", self.readable)
         corpus = self.build(builder)
         corpus.save(folder / DOCUMENTS)
         return {"num_documents": len(corpus), "dropped": dict(corpus.dropped), "fingerprint": corpus.fingerprint}

@@ -285,7 +285,7 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
         return read_prompt_scores(response, by_key[item.key], number)
 
     answers = dict(
-        zip(wanted, client.exchange([*wanted.values()], read, f"observing {client.endpoint.model}"), strict=True)
+        zip(wanted, client.exchange([*wanted.values()], read, f"scoring by {client.endpoint.model}"), strict=True)
     )
     _need_some(client, [*answers.values()])
     reasons: dict[str, str] = {}

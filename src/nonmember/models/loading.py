@@ -216,7 +216,7 @@ def dequantize(file: Path, folder: Path) -> None:
     modeling_gguf_pytorch_utils.tqdm = transformers_logging.tqdm  # else its bar is shown where bars are disabled
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)
-        with Stage(f"dequantising {file.name}"):
+        with Stage(f"unpacking {file.name} to full precision"):
             answer: Any = AutoModelForCausalLM.from_pretrained(
                 file.parent, gguf_file=file.name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             )

@@ -53,7 +53,7 @@ class Reading:
     make_trainer: Callable[..., lightning.Trainer]
     max_batch_tokens: int
     block_bytes: int = BLOCK_BYTES
-    description: str = "observing"
+    description: str = "scoring"
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ class BehindPrefix(Observation[TokenTable]):
             doc_id: [*before, *ids] if len(ids) > 1 else []
             for doc_id, ids in zip(documents.doc_ids, texts, strict=True)
         }
-        reading = self.reading(builder, folder, f"observing {self.model.readable} behind {len(kept)} texts")
+        reading = self.reading(builder, folder, f"scoring by {self.model.readable} behind {len(kept)} texts")
         scored = scored_by_id(loaded, documents, self.max_tokens)
         if scored is not None:
             scored = {doc_id: [*(False for _ in before), *scored[doc_id]] for doc_id in whole}

@@ -53,7 +53,7 @@ class TokenStatistics(Observation[TokenTable]):
         return observe(
             builder.model_for_trainer(loaded.model),
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
-            self.reading(builder, folder, f"observing {self.model.readable}"),
+            self.reading(builder, folder, f"scoring by {self.model.readable}"),
             scored=scored_by_id(loaded, shown, self.max_tokens),
         )
 

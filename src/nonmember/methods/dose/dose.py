@@ -381,7 +381,7 @@ def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: flo
         fewest = f"{exceed:g} readings or fewer" if exceed else "none"
         return (
             f"There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read, or such text more often: {readings} "
+            f"it than what the controls read, or such text more often than they did: {readings} "
             f"(p = {reading.p_at_most:.2g} for {fewest}). It says nothing about single documents."
         )
     if verdict == "score_only":

@@ -80,7 +80,7 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
             "Further numbers": content.facts(result.statistics.details),
             "Keys": content.facts(result.provenance.keys),
             "Versions": content.facts(result.provenance.versions),
-            "Tokens around each text": content.facts(result.provenance.tokens),
+            "Tokens added to each text": content.facts(result.provenance.tokens),
             "What this run made": content.facts({**result.provenance.made, "seconds": result.provenance.seconds}),
         },
         command=content.command(evidence),
