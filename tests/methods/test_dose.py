@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tiny
+from nonmember.audits.distilled import prepare
 from nonmember.audits.keys import settings_of_method
 from nonmember.audits.preconditions import require_planted
 from nonmember.audits.question import Audit
@@ -70,6 +71,12 @@ METHOD = Dose(
     max_tokens=64,
 )
 READINGS = [Exposure(1.0, dose) for dose in (0, 4, 0, 1)]
+
+
+def test_controls_of_the_target_itself_are_refused_before_any_is_trained(tmp_path):
+    asked = Audit(replace(BASE, label="the target"), REFERENCE, SETS["a"], METHOD, seed=0, corpus_label="a")
+    with pytest.raises(ValueError, match="The base of the controls is the target"):
+        prepare(asked, tiny.builder(tmp_path))
 
 
 # Planting --------------------------------------------------------------------------------------------------------

@@ -172,11 +172,11 @@ def packaged(llama, tmp_path, monkeypatch) -> PackagedGguf:
         folder = tmp_path / f"packages/part{number}"
         folder.mkdir(parents=True)
         end = start + 5000 if number < 2 else None
-        (folder / "piece").write_bytes(whole[start:end])
+        (folder / "tiny.gguf.part").write_bytes(whole[start:end])
         packages[folder.name] = Installed(folder)
     found = importlib.metadata.distribution
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: packages.get(name) or found(name))
-    pieces = dict.fromkeys(packages, "piece")
+    pieces = dict.fromkeys(packages, "tiny.gguf.part")
     return PackagedGguf("tiny.gguf", pieces=pieces, sha256=digest_file(llama[1]), install="Run make setup EXTRAS=real.")
 
 
@@ -189,7 +189,7 @@ def test_pieces_are_joined_to_the_file_they_were_cut_from(llama, packaged, build
 
 
 def test_pieces_that_are_missing_or_changed_are_refused(packaged, tmp_path):
-    second = tmp_path / "packages/part1/piece"
+    second = tmp_path / "packages/part1/tiny.gguf.part"
     swapped = {name: packaged.pieces[name] for name in ("part1", "part0", "part2")}
     with pytest.raises(ValueError, match=r"part1, part0, part2, is not the file that was published .*Run make"):
         replace(packaged, pieces=swapped).validate()
@@ -197,14 +197,16 @@ def test_pieces_that_are_missing_or_changed_are_refused(packaged, tmp_path):
     with pytest.raises(ValueError, match="is not the file that was published"):
         packaged.validate()
     second.unlink()
-    with pytest.raises(ValueError, match=r"part1 1.0 must hold piece, and does not. Run make setup EXTRAS=real"):
+    with pytest.raises(ValueError, match=r"part1 1.0 must hold tiny.gguf.part, and does not. Run make setup"):
         packaged.validate()
-    missing = replace(packaged, pieces={**packaged.pieces, "no-such-package": "piece"})
+    missing = replace(packaged, pieces={**packaged.pieces, "no-such-package": "tiny.gguf.part"})
     second.write_bytes(b"")
     with pytest.raises(ValueError, match=r"of which no-such-package is not installed here. Run make setup EXTRAS=real"):
         missing.validate()
     with pytest.raises(ValueError, match="must name a package and the file in it"):
         PackagedGguf("tiny.gguf")
+    with pytest.raises(ValueError, match="is not the file in the installed package a"):
+        PackagedGguf("own/target", pieces={"a": "folder/tiny.gguf"})
 
 
 EXTRAS = {"real": "smollm2", "gemma": "gemma3"}

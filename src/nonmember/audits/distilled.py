@@ -16,7 +16,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import TestOutcome
-from nonmember.methods.protocols import ComparesTokens, MayBeGated
+from nonmember.methods.protocols import ComparesTokens, MayBeGated, PlantsControls
 from nonmember.models import ModelSpec
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
@@ -59,8 +59,19 @@ def prepare(audit: Audit, builder: Builder) -> Audit:
     token by token.
     """
     _require_same_tokens(audit, builder)
+    _require_another_base(audit, builder)
     obstacle = obstacle_of(audit, builder)
     return replace(audit, obstacle=obstacle) if obstacle else audit
+
+
+def _require_another_base(audit: Audit, builder: Builder) -> None:
+    """Before controls are trained. Raises ValueError where their base is the target, by its weights."""
+    moved = audit.method.moved_from(audit.roles) if isinstance(audit.method, PlantsControls) else None
+    if moved is not None and (weights := _same_weights(moved[0], audit.target, builder)):
+        raise ValueError(
+            f"The base of the controls is the target: both have the same weights ({weights}). Give the model that the "
+            "target was continued from: method.controls.base.path=FOLDER."
+        )
 
 
 def obstacle_of(audit: Audit, builder: Builder) -> str:

@@ -38,6 +38,9 @@ class InMemory(ModelSpec):
     def readable(self) -> str:
         return self.label
 
+    def source(self, builder: Builder) -> str:
+        return f"{self.label}@{self.content}"
+
     def recipe(self) -> dict[str, Any]:
         return {"in_memory": self.content, "bos": self.bos}
 

@@ -246,6 +246,9 @@ class Gguf(ModelSpec):
     def readable(self) -> str:
         return Path(self.path).stem
 
+    def source(self, builder: Builder) -> str:
+        return f"{self.readable}@{key_hash(self.key(builder))}"
+
     def validate(self) -> None:
         if importlib.util.find_spec("gguf") is None:
             raise ValueError(
@@ -305,6 +308,11 @@ class PackagedGguf(Gguf):
         super().__post_init__()
         if not self.pieces:
             raise ValueError("pieces of a packaged model must name a package and the file in it; got none.")
+        if not all(Path(piece).name.startswith(self.path) for piece in self.pieces.values()):
+            raise ValueError(
+                f"{self.path} is not the file in the installed {self._packages}, which alone would be read. For a "
+                "model by its path take model@target=pretrained."
+            )
 
     @property
     def files(self) -> tuple[Path, ...]:
