@@ -229,13 +229,14 @@ def sound(sound_once):
     return sound_once.copy()
 
 
-def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):
-    said = nonmember("audit", "name=mine")
-    (path,) = tmp_path.glob("outputs/audits/mine/*/error.json")
-    reason = json.loads(path.read_text())
-    assert reason["cell"] == path.parent.name
-    assert reason["kind"] == "IncompleteQuestion"
-    assert reason["error"] in said.err
+def test_a_refused_audit_leaves_nothing_and_one_of_a_sweep_its_reason(nonmember, tmp_path):
+    alone = nonmember("audit", "name=mine")
+    assert not list(tmp_path.iterdir())
+    nonmember("audit", "-m", "name=mine", "seed=1,2")
+    for path in tmp_path.glob("outputs/audits/mine/*/error.json"):
+        reason = json.loads(path.read_text())
+        assert (reason["cell"], reason["kind"]) == (path.parent.name, "Refusal")
+        assert reason["error"] in alone.err
 
 
 def test_an_audit_ends_with_where_to_read_on(tmp_path, monkeypatch, capsys):

@@ -34,6 +34,10 @@ WORKER_ENDED = (
 )
 
 
+class Refusal(ValueError):
+    """Why an audit was not begun: nothing was made."""
+
+
 class Outcomes:
     """What the cells of a run came to, by folder: kept here, or read where a launcher's workers ran them."""
 
@@ -64,7 +68,7 @@ class Outcomes:
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
     from nonmember.results.result import AuditResult, Failure
-    from nonmember.runtime.files import alone_in
+    from nonmember.runtime.files import alone_in, forget_refused
 
     if any(item.lower().lstrip("+") == "dry_run=true" for item in sys.argv[1:]):
         from nonmember.config.dry_run import plan_only
@@ -80,14 +84,16 @@ def main() -> None:
         if config.fail_fast and outcomes.has_failure():
             log.warning("Not run, because an earlier audit failed (fail_fast=true): %s", folder.name)
             return None
-        with alone_in(folder):
-            try:
+        try:
+            with alone_in(folder):
                 result = run_cell(config, folder)
                 found = objective_of(result, config)
-            except Exception as error:
-                check()  # a library may have made an error of an interruption
-                outcomes.by_folder[folder] = record_failure(folder, error, config)
-                raise
+        except Exception as error:
+            check()  # a library may have made an error of an interruption
+            outcomes.by_folder[folder] = record_failure(folder, error, config)
+            if isinstance(error, Refusal) and FOLDER_VARIABLE not in os.environ:
+                forget_refused(folder)
+            raise
         outcomes.by_folder[folder] = result
         return found
 
@@ -96,6 +102,10 @@ def main() -> None:
     except BrokenProcessPool as error:
         check()  # else it is not we who ended the workers
         raise ValueError(WORKER_ENDED) from error
+    except RuntimeError as error:
+        if "srun" not in str(error):
+            raise
+        raise ValueError("launcher=submitit_slurm needs Slurm's srun on this machine, and there is none.") from error
     finally:
         # Why a single audit failed is told once, by the error itself.
         done = outcomes.all() if process_rank() == 0 else {}
@@ -140,18 +150,29 @@ def _from_here(path: Path) -> Path:
 
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
-    """One audit: skipped where its result is there already. By method=auto those that it chooses, and its result."""
+    """One audit: skipped where its result is there already. By method=auto those that it chooses, and its result.
+
+    Raises Refusal where something is wrong with it before anything is made.
+    """
     from nonmember.config.runs import builder_of, cell_of
 
-    asked = cell_of(config, folder)  # what is wrong with it is said before more is imported
+    try:
+        asked = cell_of(config, folder)  # what is wrong with it is said before more is imported
+    except ValueError as error:
+        raise Refusal(explain(error)) from error
     from nonmember.audits import cell
     from nonmember.config.auto import Parts
     from nonmember.methods import Auto
 
     builder = builder_of(config, *shared(Path(config.store).absolute()))
-    if isinstance(asked.audit.method, Auto):
-        return Parts(asked, config, composed_again(), builder).run()
-    return cell.run_cell(asked, builder)
+    try:
+        if isinstance(asked.audit.method, Auto):
+            return Parts(asked, config, composed_again(), builder).run()
+        return cell.run_cell(asked, builder)
+    except ValueError as error:
+        if any(asdict(builder.counters).values()):
+            raise
+        raise Refusal(explain(error)) from error
 
 
 def record_failure(folder: Path, error: Exception, config: DictConfig | None = None) -> Failure:

@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from nonmember.config.roots import run_with_hydra
+from nonmember.runtime.files import forget_refused
 from nonmember.runtime.terminal import console_of, for_rich
 
 NUM_SHOWN = 5  # documents
@@ -20,7 +21,11 @@ def main() -> None:
     """Print the first rows and a summary; as the last line the path of the table, or of the folder of tables."""
 
     def run(config: DictConfig, folder: Path) -> None:
-        path = score(config, folder)
+        try:
+            path = score(config, folder)
+        except ValueError:
+            forget_refused(folder)
+            raise
         show(path)
         sys.stdout.write(f"{path}\n")
 

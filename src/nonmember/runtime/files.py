@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -52,6 +53,16 @@ def files_below(folder: Path, *patterns: str) -> list[Path]:
         there = (*folders, *names)  # a folder with a file's name is listed too, and reading it raises
         found += [Path(above) / name for name in there if any(fnmatchcase(name, item) for item in patterns)]
     return sorted(found)
+
+
+def forget_refused(folder: Path) -> None:
+    """Remove the folder of a command that was refused, and those above it that are then empty, where nothing lies in it
+    but what Hydra and its log leave."""
+    if {path.name for path in folder.iterdir()} <= {".hydra", ".lock", "error.json", "audit.log", "score.log"}:
+        shutil.rmtree(folder)
+        with suppress(OSError):
+            for above in folder.parents:
+                above.rmdir()
 
 
 @contextmanager
