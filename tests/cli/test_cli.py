@@ -231,6 +231,7 @@ def sound(sound_once):
 
 def test_a_refused_audit_leaves_nothing_and_one_of_a_sweep_its_reason(nonmember, tmp_path):
     alone = nonmember("audit", "name=mine")
+    assert tmp_path.is_dir()
     assert not list(tmp_path.iterdir())
     nonmember("audit", "-m", "name=mine", "seed=1,2")
     for path in tmp_path.glob("outputs/audits/mine/*/error.json"):

@@ -56,12 +56,12 @@ def files_below(folder: Path, *patterns: str) -> list[Path]:
 
 
 def forget_refused(folder: Path) -> None:
-    """Remove the folder of a command that was refused, and those above it that are then empty, where nothing lies in it
-    but what Hydra and its log leave."""
+    """Remove the folder of a command that was refused, where nothing lies in it but what Hydra and its log leave; and
+    those that are then empty of outputs/audits/NAME above it."""
     if {path.name for path in folder.iterdir()} <= {".hydra", ".lock", "error.json", "audit.log", "score.log"}:
         shutil.rmtree(folder)
         with suppress(OSError):
-            for above in folder.parents:
+            for above in folder.parents[:3]:
                 above.rmdir()
 
 
