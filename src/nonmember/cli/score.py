@@ -15,6 +15,7 @@ from nonmember.runtime.terminal import console_of, for_rich
 
 NUM_SHOWN = 5  # documents
 LONGEST_ID = 24
+ALONE = "No score says by itself that a document was used: compare with documents that certainly were not (nonmember audit)."
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def score(config: DictConfig, folder: Path) -> Path:
 
 
 def show(path: Path) -> None:
-    """Print the first documents with their scores and, where all are in memory, a summary of each score.
+    """Print the documents that score highest, and a summary of each score; of a folder of tables, its first documents.
 
     path: of a table, or of a folder of tables.
     """
@@ -50,12 +51,17 @@ def show(path: Path) -> None:
     console = console_of()
     tables = pyarrow.dataset.dataset(path, format="parquet")
     names = list(json.loads(tables.schema.metadata[b"nonmember"])["scores"])
-    _show_first(console, tables.head(NUM_SHOWN).to_pylist(), tables.count_rows(), names)
     if path.is_file() and names:
-        _show_summary(console, tables.to_table(columns=names).to_pandas())
+        table = tables.to_table()
+        highest = table.sort_by([(names[0], "descending")]).slice(0, NUM_SHOWN).to_pylist()
+        _show_documents(console, highest, f"highest by {names[0]} of {len(table):,}", names)
+        _show_summary(console, table.select(names).to_pandas())
+        console.print(ALONE, soft_wrap=True)
+    else:
+        _show_documents(console, tables.head(NUM_SHOWN).to_pylist(), f"of {tables.count_rows():,}", names)
 
 
-def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, names: list[str]) -> None:
+def _show_documents(console: Any, rows: list[dict[str, Any]], which: str, names: list[str]) -> None:
     """As many scores as fit into the width."""
     from rich import box
     from rich.table import Table
@@ -69,7 +75,7 @@ def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, na
             break
         fit.append(name)
     more = f"; {len(names) - len(fit)} more scores in the table" if len(fit) < len(names) else ""
-    console.print(f"{len(rows)} of {num_documents:,} documents{more}; higher = more likely a member:", highlight=False)
+    console.print(f"{len(rows)} {which} documents{more}; higher = more likely a member:", highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("doc_id", no_wrap=True, max_width=LONGEST_ID)
     for name in (*fit, "tokens"):
