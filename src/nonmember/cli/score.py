@@ -15,7 +15,7 @@ from nonmember.runtime.terminal import console_of, for_rich
 
 NUM_SHOWN = 5  # documents
 LONGEST_ID = 24
-ALONE = "No score says by itself that a document was used: compare with documents that certainly were not (nonmember audit)."
+ALONE = "No score says by itself that a document was used: compare with text that certainly was not (nonmember audit)."
 
 
 def main() -> None:
