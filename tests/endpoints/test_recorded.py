@@ -43,6 +43,14 @@ def test_answers_are_found_by_name_in_the_order_of_the_questions(path):
     assert found[0].top_logprobs == ((("A", math.log(0.5)),),), "what is not there has no probability"
 
 
+@pytest.mark.parametrize("token", ["p(ĠA)", "p(▁A)"])
+def test_marks_of_tokenizers_in_the_names_of_columns_are_blanks(path, token):
+    """DE-COP looks for the letter with a blank and without."""
+    columns = {name: column for name, column in COLUMNS.items() if name != "p(A)"} | {token: "p_a"}
+    (found,) = Recorded(str(path), "m", columns).complete(None, asked(("Emma, 0", "0")))
+    assert found.top_logprobs[0][0] == (" A", math.log(0.75))
+
+
 def test_a_document_without_any_answer_was_not_asked_about(tmp_path):
     """In DE-COP a book that the model was never shown would otherwise have a share of right answers of 0."""
     path = tmp_path / "answers.csv"
