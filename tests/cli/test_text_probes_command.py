@@ -7,13 +7,11 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import tiny
 from command_line import only, write_rows
 from lab_server.running import RunningLab
-from tiny_bert import save_bert
 
 NAMES = ("Harriet", "Edwin", "Marchmont", "Penhallow", "Trevanion", "Hartwell")
 NUM_BOOKS, PER_BOOK = 8, 4
@@ -95,18 +93,6 @@ def test_name_cloze(nonmember, asked, tmp_path):
     assert told["mean_heldout"] == pytest.approx(0.1, abs=0.1)
     assert told["suspect"]["of_kind"].keys() == {"person"}
     assert "most_frequent_name" in told["controls"]
-
-
-@pytest.mark.slow
-def test_name_cloze_beside_a_masked_model(nonmember, asked, tmp_path):
-    bert = save_bert(tmp_path / "bert", 128)
-    masked = ("model@method.masked_model=masked", f"method.masked_model.path={bert}")
-    assert nonmember(*asked, "method=name_cloze", *masked).status == 0
-    result = the_result(tmp_path)
-    assert {"target", "masked"} < result["provenance"]["keys"].keys()
-    rows = pq.read_table(only(tmp_path, "outputs/audits/audits/*/scores.parquet")).to_pylist()
-    control = result["statistics"]["details"]["controls"]["masked"]
-    assert control["mean_suspect"] == pytest.approx(np.mean([r["masked"] for r in rows if r["group"] == "suspect"]))
 
 
 @pytest.mark.slow
