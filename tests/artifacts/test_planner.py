@@ -35,8 +35,8 @@ def planner(root) -> Planner:
 
 def graph_of(root, *lambdas: float) -> Graph:
     graph = Graph(planner(root))
-    for user, lambda_ in enumerate(lambdas):
-        graph.add(user, [observed(TARGET), observed(distilled(lambda_))])
+    for lambda_ in lambdas:
+        graph.add([observed(TARGET), observed(distilled(lambda_))])
     return graph
 
 
@@ -44,15 +44,13 @@ def test_the_artifacts_of_a_grid_are_one_graph_and_nothing_is_made(tmp_path):
     graph = graph_of(tmp_path, 0.1, 0.2, 0.3)
     kinds = [node.kind for node in graph.nodes.values()]
     assert (kinds.count("models"), kinds.count("observations"), kinds.count("tokenizers")) == (2 + 3, 1 + 3, 1)
-    shared = {node.spec.readable for node in graph.nodes.values() if len(node.users) == 3}
-    assert shared == {"target", "reference", "target-original", f"bpe-{tiny.VOCAB_SIZE}"}
     places = {name: index for index, name in enumerate(graph.nodes)}
     assert all(places[parent] < places[node.name] for node in graph.nodes.values() for parent in node.parents)
     assert not list(tmp_path.rglob("sidecar.json"))
     with pytest.raises(NotMade):
         graph.builder.get(TARGET)
     names = set(graph.nodes)
-    graph.add(3, [observed(replace(TARGET, label="again")), observed(replace(distilled(0.1), label="again"))])
+    graph.add([observed(replace(TARGET, label="again")), observed(replace(distilled(0.1), label="again"))])
     assert set(graph.nodes) == names  # a label makes no other model
 
 
@@ -97,7 +95,7 @@ def test_of_a_training_that_was_resumed_no_time_is_recorded(tmp_path):
 def test_what_a_model_will_write_is_in_the_graph_before_it_is_written(tmp_path):
     written = Written(tiny.SUSPECT, TARGET, Prompt("Say: {text}"), 0.0, 8, 32, seed=1)
     graph = Graph(planner(tmp_path))
-    graph.add(0, [TokenStatistics(REFERENCE, written, "original", 64)])
+    graph.add([TokenStatistics(REFERENCE, written, "original", 64)])
     kinds = sorted(node.kind for node in graph.nodes.values())
     assert kinds == ["corpora", "models", "models", "observations", "tokenizers"]
     (corpus,) = [node for node in graph.nodes.values() if node.kind == "corpora"]

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from command_line import rows_of, write_rows
 from nonmember.scoring import table as score_table
+from nonmember.stats.classification import roc_auc
 
 SCORES = ["log_likelihood", "neg_perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k"]
 COUNTS = ["num_tokens", "num_tokens_uncut", "is_cut", "reason"]
@@ -159,3 +160,15 @@ def test_a_file_that_is_there_is_not_overwritten(nonmember, make_model, texts, t
     assert "already exists; name a new file" in nonmember(*words, f"export={path}").err
     assert path.read_bytes() == before
     assert "export must be a file that ends in .csv" in nonmember(*words, "export=scores.xlsx").err
+
+
+def test_beside_unread_documents_each_score_has_an_auc_and_a_picture(nonmember, make_model, texts, tmp_path):
+    paths = [write_rows(tmp_path / f"{name}.jsonl", rows_of(some)) for name, some in (("a", texts[:20]), ("b", texts))]
+    words = (f"target.path={make_model(0)}", f"data.path={paths[0]}", f"data.heldout.path={paths[1]}")
+    said = nonmember("score", *words, "scores=[log_likelihood]")
+    assert said.status == 0, said.err
+    tables = [pq.read_table(Path(said.last_line).parent / name / "scores.parquet") for name in (".", "heldout")]
+    expected = roc_auc(np.concatenate([item["log_likelihood"] for item in tables]), [1] * 20 + [0] * len(texts))
+    assert f"{expected:.3f} [" in said.out
+    assert Path(said.last_line).with_name("scores.html").read_text().count("<svg") == 1
+    assert "No score says" not in said.out

@@ -295,7 +295,7 @@ def test_calibration_asks_about_further_documents():
     assert list(calibrated.groups(ROLES)) == ["suspect", "heldout", "unseen"]
     with pytest.raises(ValueError, match=r"calibrates the letters on further works .*method\.calibrate=false"):
         calibrated.groups(replace(ROLES, unseen=None))
-    with pytest.raises(ValueError, match="compares the suspect set with held-out text"):
+    with pytest.raises(ValueError, match="compares the suspect set with text of the same kind"):
         DECOP.groups(replace(ROLES, heldout=None))
 
 

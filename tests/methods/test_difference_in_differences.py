@@ -36,7 +36,7 @@ def test_both_sets_are_scored_under_both_models():
         models = {role: item.model for role, item in groups[name].measured.items()}
         assert models == {"target": ROLES.target, "reference": ROLES.reference}
         assert all(item.corpus is corpus for item in groups[name].measured.values())
-    with pytest.raises(ValueError, match="compares the suspect set with held-out text"):
+    with pytest.raises(ValueError, match="compares the suspect set with text of the same kind"):
         METHOD.groups(ROLES)
 
 

@@ -330,8 +330,8 @@ def test_text_that_was_read_is_not_unseen(audit, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"unseen": None}, "none were given. Name them"),
-        ({"heldout": None}, "fsd compares the suspect set with held-out text"),
+        ({"unseen": None}, "none was given. Name it"),
+        ({"heldout": None}, "fsd compares the suspect set with text of the same kind"),
         (
             {"unseen": tiny.texts(*tiny.random_texts(7, seed=4))},
             "The unseen set further texts has 7 documents and fsd needs at least 8",

@@ -297,7 +297,7 @@ def test_a_contaminated_target_is_tuned_on_the_unseen_documents_for_so_many_epoc
     as_it_is = replace(method, epochs=0).groups(ROLES)
     assert as_it_is.keys() == METHOD.groups(ROLES).keys()
     assert {group.measured[HITS].model for group in as_it_is.values()} == {ROLES.target}
-    with pytest.raises(ValueError, match="tunes the target on documents"):
+    with pytest.raises(ValueError, match="tunes the target on text"):
         method.groups(ROLES)
     with pytest.raises(ValueError, match="epochs must be a whole number"):
         replace(method, epochs=-1)

@@ -261,7 +261,7 @@ HELDOUT = tiny.texts(*tiny.random_texts(34, seed=3), name="heldout")
 
 def test_both_need_held_out_text():
     for method in (LLM_DI, BLIND):
-        with pytest.raises(ValueError, match="compares the suspect set with held-out text"):
+        with pytest.raises(ValueError, match="compares the suspect set with text of the same kind"):
             method.groups(ROLES)
     groups = LLM_DI.groups(replace(ROLES, heldout=HELDOUT))
     assert list(groups) == ["suspect", "heldout"]

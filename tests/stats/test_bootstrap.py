@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from nonmember.stats import bootstrap as module
 from nonmember.stats.bootstrap import (
     bootstrap_correlation,
     bootstrap_p_value,
@@ -110,12 +111,14 @@ def test_interval_leaves_undefined_resamples_out_and_p_does_not() -> None:
 
 
 @pytest.mark.parametrize("metric", ["spearman", "kendall"])
-def test_block_size_changes_no_number(metric) -> None:
+def test_block_size_changes_no_number(metric, monkeypatch) -> None:
     scores = noisy_copies(6, 70, 0.5, 1.0)
     whole = bootstrap(*scores, metric=metric, num_resamples=300)
     assert np.unique(whole.distribution).size > 250
     for block_size in (1, 7, 299, 1000):
-        cut = bootstrap(*scores, metric=metric, num_resamples=300, block_size=block_size)
+        monkeypatch.setattr(module, "_SMALLEST_BLOCK", block_size)
+        monkeypatch.setattr(module, "_BLOCK_ELEMENTS", 0)
+        cut = bootstrap(*scores, metric=metric, num_resamples=300)
         np.testing.assert_array_equal(cut.distribution, whole.distribution)
         assert (cut.p_value, cut.ci_low, cut.ci_high) == (whole.p_value, whole.ci_low, whole.ci_high)
 

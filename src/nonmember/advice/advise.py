@@ -11,6 +11,7 @@ from typing import Any, get_args
 from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
 from nonmember.advice.measured import MeasuredPower, Says, measured
 from nonmember.advice.situation import Heldout, Offered, Past, Situation
+from nonmember.methods.auto import IN_WORDS
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS
 
@@ -228,7 +229,6 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
 
 # ------------------------------------------------------------------------------------------------------ as text
 
-CLAIMS = {"non_membership": "not used", "membership": "used"}
 PLANT = (
     "Texts that are not yet published: publish a half drawn by a sealed key (nonmember plant holdout), or plant "
     "canaries (nonmember plant). No other test here has a guaranteed error rate."
@@ -238,7 +238,6 @@ LOOK_UP = (
     "Conversations: data=chat in place of a plain file."
 )
 NAMED = 3  # methods, and additions, that are listed
-LACKING = 2  # a method that lacks more is only named
 
 
 def as_text(advice: Advice, *, all: bool = False, width: int | None = None) -> str:
@@ -326,7 +325,7 @@ def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     for says in option.says:
         cells = option.measured.get(says)
         power = ", ".join(_power(says, cells, item)) if cells else "power not measured"
-        yield f"{indent}{CLAIMS[says]}: {power}"
+        yield f"{indent}{IN_WORDS[says]}: {power}"
     if cells := next(iter(option.measured.values()), None):
         cell = next(iter(cells.values()))
         yield f"{indent}measured in: {cell.study} ({cell.cell.partition(':')[0]}){_nearest(cell, situation)}"
@@ -343,7 +342,7 @@ def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
 
 
 def _claims(option: Option) -> str:
-    sentences = [CLAIMS[says] for says in option.says]
+    sentences = [IN_WORDS[says] for says in option.says]
     less = option.contestant.excludes
     ends = f" {less} times or more" if less > 1 else ""
     return " or ".join(sentences) + ends
@@ -410,11 +409,8 @@ def _money(cost: Cost, situation: Situation) -> str:
 
 
 def _impossible(advice: Advice) -> Iterator[str]:
-    near = [option for option in advice.impossible if len(option.missing) <= LACKING]
-    if near:
+    if advice.impossible:
         yield ""
-        yield "Not possible here, with one or two things missing:"
-    for option in near:
+        yield "Not possible here, for want of:"
+    for option in sorted(advice.impossible, key=lambda option: len(option.missing)):
         yield f"   {option.contestant.title}: {'; '.join(option.missing)}"
-    if further := [option.contestant.title for option in advice.impossible if len(option.missing) > LACKING]:
-        yield f"   with more than two missing: {', '.join(further)}"

@@ -40,7 +40,6 @@ class Node:
     spec: Spec[Any] = field(repr=False)
     parents: tuple[str, ...]  # names of what is made before it
     in_store: bool
-    users: set[int] = field(default_factory=set)  # the questions that need it
 
     @property
     def kind(self) -> str:
@@ -55,11 +54,11 @@ class Graph:
         self.nodes: dict[str, Node] = {}
         self._there: dict[str, set[str]] = {}
 
-    def add(self, user: int, specs: Iterable[Spec[Any]]) -> None:
+    def add(self, specs: Iterable[Spec[Any]]) -> None:
         """The artifacts that a question needs, and all that they are made of."""
         seen: dict[int, tuple[Spec[Any], tuple[str, ...]]] = {}  # by id, which is a spec's for as long as it is here
         for spec in specs:
-            self._add(user, spec, seen)
+            self._add(spec, seen)
 
     def missing(self) -> list[Node]:
         """What is to be made, of which corpora are no part that were read to know the keys of others."""
@@ -68,14 +67,13 @@ class Graph:
             self.nodes[name].in_store = True
         return [node for node in self.nodes.values() if not node.in_store]
 
-    def _add(self, user: int, spec: Spec[Any], seen: dict[int, tuple[Spec[Any], tuple[str, ...]]]) -> tuple[str, ...]:
+    def _add(self, spec: Spec[Any], seen: dict[int, tuple[Spec[Any], tuple[str, ...]]]) -> tuple[str, ...]:
         """Names of the nodes that whatever is made of `spec` rests on: itself, or what it is made of in turn."""
         if id(spec) in seen:
             return seen[id(spec)][1]
-        parents = tuple(dict.fromkeys(name for item in made_of(spec) for name in self._add(user, item, seen)))
+        parents = tuple(dict.fromkeys(name for item in made_of(spec) for name in self._add(item, seen)))
         if spec.stored:
             node = self._node(spec, parents)
-            node.users.add(user)
             parents = (node.name,)
         seen[id(spec)] = spec, parents
         return parents

@@ -156,21 +156,19 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """
     from nonmember.config.runs import builder_of, cell_of
 
+    builder = None
     try:
         asked = cell_of(config, folder)  # what is wrong with it is said before more is imported
-    except ValueError as error:
-        raise Refusal(explain(error)) from error
-    from nonmember.audits import cell
-    from nonmember.config.auto import Parts
-    from nonmember.methods import Auto
+        from nonmember.audits import cell
+        from nonmember.config.auto import Parts
+        from nonmember.methods import Auto
 
-    builder = builder_of(config, *shared(Path(config.store).absolute()))
-    try:
+        builder = builder_of(config, *shared(Path(config.store).absolute()))
         if isinstance(asked.audit.method, Auto):
             return Parts(asked, config, composed_again(), builder).run()
         return cell.run_cell(asked, builder)
     except ValueError as error:
-        if any(asdict(builder.counters).values()):
+        if builder is not None and any(asdict(builder.counters).values()):
             raise
         raise Refusal(explain(error)) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from nonmember.runtime.terminal import console_of, for_rich
 
 NUM_SHOWN = 5  # documents
 LONGEST_ID = 24
+BESIDE = "An AUC of .5 is chance. Text of another date or source differs by itself (method=blind). Histograms:"
 ALONE = "No score says by itself that a document was used: compare with text that certainly was not (nonmember audit)."
 
 
@@ -22,12 +24,16 @@ def main() -> None:
     """Print the first rows and a summary; as the last line the path of the table, or of the folder of tables."""
 
     def run(config: DictConfig, folder: Path) -> None:
+        from nonmember.config.runs import with_heldout
+
         try:
             path = score(config, folder)
+            unread = with_heldout(config)
+            other = None if unread is None else score(unread, folder / "heldout")
         except ValueError:
             forget_refused(folder)
             raise
-        show(path)
+        show(path, other)
         sys.stdout.write(f"{path}\n")
 
     run_with_hydra("score", run)
@@ -41,10 +47,10 @@ def score(config: DictConfig, folder: Path) -> Path:
     return write_scores(scoring_of(config), builder_of(config), folder, config.export)
 
 
-def show(path: Path) -> None:
+def show(path: Path, unread: Path | None = None) -> None:
     """Print the documents that score highest, and a summary of each score; of a folder of tables, its first documents.
 
-    path: of a table, or of a folder of tables.
+    unread: table of documents that certainly were not used; how well each score tells them apart is told and drawn.
     """
     import pyarrow.dataset
 
@@ -55,8 +61,16 @@ def show(path: Path) -> None:
         table = tables.to_table()
         highest = table.sort_by([(names[0], "descending")]).slice(0, NUM_SHOWN).to_pylist()
         _show_documents(console, highest, f"highest by {names[0]} of {len(table):,}", names)
-        _show_summary(console, table.select(names).to_pandas())
-        console.print(ALONE, soft_wrap=True)
+        scores = table.select(names).to_pandas()
+        if unread is None:
+            _show_summary(console, scores, {})
+            console.print(ALONE, soft_wrap=True)
+            return
+        from nonmember.reports.score_page import aucs, write_page
+
+        others = pyarrow.dataset.dataset(unread, format="parquet").to_table(columns=names).to_pandas()
+        _show_summary(console, scores, aucs(scores, others))
+        console.print(f"{BESIDE} {write_page(path.with_name('scores.html'), scores, others)}", soft_wrap=True)
     else:
         _show_documents(console, tables.head(NUM_SHOWN).to_pylist(), f"of {tables.count_rows():,}", names)
 
@@ -85,19 +99,19 @@ def _show_documents(console: Any, rows: list[dict[str, Any]], which: str, names:
     console.print(table)
 
 
-def _show_summary(console: Any, scores: Any) -> None:
+def _show_summary(console: Any, scores: Any, aucs: Mapping[str, str]) -> None:
     from rich import box
     from rich.table import Table
 
     console.print("All documents:")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("score", no_wrap=True)
-    for name in ("scored", "lowest", "median", "highest", "mean", "std. dev."):
+    for name in ("scored", "lowest", "median", "highest", "mean", "std. dev.", *(["AUC [95%]"] if aucs else [])):
         table.add_column(name, justify="right", no_wrap=True)
     for name, values in scores.items():
         found = values.dropna()
         numbers = (found.min(), found.median(), found.max(), found.mean(), found.std())
-        table.add_row(name, f"{len(found):,}", *map(_number, numbers))
+        table.add_row(name, f"{len(found):,}", *map(_number, numbers), *([aucs[name]] if aucs else []))
     console.print(table)
 
 

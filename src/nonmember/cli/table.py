@@ -52,10 +52,7 @@ def main() -> None:
 
 
 def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
-    """Print a row per cell, what had to be made, and why cells failed.
-
-    together: what may be said of several sets under one target.
-    """
+    """Print a row per cell, what had to be made, and why cells failed."""
     console = console or Console()
     wide = console_of(like=console)
     names = names_of(cells)

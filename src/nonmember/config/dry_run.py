@@ -199,7 +199,7 @@ class SweepPlan:
                 require_documents(cell.audit, self.planner)
                 if obstacle := obstacle_of(cell.audit, self.planner):
                     self.invalid.append(obstacle)
-            self.graph.add(self.num_cells, needed(cell.audit))
+            self.graph.add(needed(cell.audit))
             measured = cell.audit.measurements
             self.asking += any(isinstance(item, Asked) and not item.model.has_weights for item in measured)
         self.num_cells += 1

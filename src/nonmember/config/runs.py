@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from nonmember.artifacts import Builder, Memory
 from nonmember.artifacts.planner import Planner
@@ -56,6 +56,16 @@ def _seal_of(config: DictConfig) -> Seal | None:
     from nonmember.evidence.seal import Seal
 
     return Seal.load(path_of(config.seal))
+
+
+def with_heldout(config: DictConfig) -> DictConfig | None:
+    """The same config of `score` for the held-out documents; None where none are given."""
+    if not _is_given(config.data.get("heldout")):
+        return None
+    other = config.copy()
+    with open_dict(other):
+        other.data = other.data.heldout
+    return other
 
 
 def scoring_of(config: DictConfig) -> Scoring:

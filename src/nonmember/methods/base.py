@@ -96,23 +96,17 @@ class Roles:
         scored = Scored(role, model, corpus, score, max_tokens, self.reference, self.general, prefix=self.unseen)
         return replace(scored, out_models=self.out_models)
 
-    def need_heldout(self, method: str) -> CorpusSpec:
-        if self.heldout is None:
+    def need(self, role: Literal["heldout", "unseen"], method: str) -> CorpusSpec:
+        """Raises MissingText where it was not given."""
+        found: CorpusSpec | None = getattr(self, role)
+        if found is None:
+            what = {"heldout": "compares the suspect set with", "unseen": "tunes the target on"}[role]
             raise MissingText(
-                "heldout",
-                f"{method} compares the suspect set with held-out text of the same kind, and none was given. "
-                "Name it, as in +data@data.heldout=documents data.heldout.path=unseen.jsonl",
+                role,
+                f"{method} {what} text of the same kind that was certainly not read; none was given. Name it, as in "
+                f"+data@data.{role}=documents data.{role}.path=unread.jsonl",
             )
-        return self.heldout
-
-    def need_unseen(self, method: str) -> CorpusSpec:
-        if self.unseen is None:
-            raise MissingText(
-                "unseen",
-                f"{method} tunes the target on documents that it has certainly not read, and none were given. "
-                "Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl",
-            )
-        return self.unseen
+        return found
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Blind(Method):
     requirements = Requirements(access=None, documents=30, inputs=("heldout",))
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        return {SUSPECT: DocumentGroup(roles.suspect), HELDOUT: DocumentGroup(roles.need_heldout(self.name))}
+        return {SUSPECT: DocumentGroup(roles.suspect), HELDOUT: DocumentGroup(roles.need("heldout", self.name))}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         suspect, heldout = documents[SUSPECT], documents[HELDOUT]

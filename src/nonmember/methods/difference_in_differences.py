@@ -76,7 +76,7 @@ class DifferenceInDifferences(Method):
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
-        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
+        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need("heldout", self.name)}
         return {
             group: DocumentGroup(
                 corpus,

@@ -147,13 +147,13 @@ class Fsd(Method):
         models = {BASE: roles.target, TUNED: self.tuned(roles)}
         return {
             SUSPECT: self._measured(roles.suspect, roles, models),
-            HELDOUT: self._measured(roles.need_heldout(self.name), roles, models),
-            UNSEEN: self._measured(roles.need_unseen(self.name), roles, models, [PROGRESS]),
+            HELDOUT: self._measured(roles.need("heldout", self.name), roles, models),
+            UNSEEN: self._measured(roles.need("unseen", self.name), roles, models, [PROGRESS]),
         }
 
     def tuned(self, roles: Roles) -> Trained:
         """The target tuned on the unseen documents."""
-        unseen = self._seen_as(roles.need_unseen(self.name))
+        unseen = self._seen_as(roles.need("unseen", self.name))
         return Trained(roles.target, self.training, unseen, seed=roles.seed, label=f"{label_of(roles.target)}-tuned")
 
     def _measured(

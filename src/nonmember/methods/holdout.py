@@ -63,7 +63,7 @@ class Holdout(Method):
     requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=2, inputs=("holdout",), passes=2)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
+        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need("heldout", self.name)}
         return {
             group: DocumentGroup(corpus, {"target": roles.scored(self.score, corpus, self.max_tokens)})
             for group, corpus in corpora.items()

@@ -111,7 +111,7 @@ class LlmDi(SampledMethod):
             scores = {score.name: roles.scored(score, corpus, self.max_tokens) for score in self.features()}
             return DocumentGroup(corpus, scores)
 
-        return {SUSPECT: measured(roles.suspect), HELDOUT: measured(roles.need_heldout(self.name))}
+        return {SUSPECT: measured(roles.suspect), HELDOUT: measured(roles.need("heldout", self.name))}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         if few := self.too_few_clusters(documents):

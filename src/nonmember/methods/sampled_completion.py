@@ -266,7 +266,7 @@ class SampledCompletion(Method):
         )
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
+        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need("heldout", self.name)}
         return {
             name: DocumentGroup(corpus, {SAMPLED: Asked("target", roles.target, corpus, self.probe)})
             for name, corpus in corpora.items()

@@ -234,16 +234,12 @@ class Answer(Recorded):
     @property
     def parts(self) -> list[tuple[str, str]]:
         """What stands below the sentence, in this order: name -> text."""
-        looks = ""
-        if self.other_looks:
-            audits = "another audit" if self.other_looks == 1 else f"{self.other_looks} other audits"
-            looks = f" There was {audits} of these documents and this target before, a further chance to be wrong."
-            looks = looks.replace("There was", "There were") if self.other_looks > 1 else looks
-        wrong = [("Could be wrong", f"{MAY_ERR[self.guarantee]}{looks}")] if self.p is not None else []
+        looks = f" Audits of these documents and this target before: {self.other_looks}, each a further chance to err."
+        may_err = MAY_ERR[self.guarantee] + (looks if self.other_looks else "")
         return [
             *(("Why", reason) for reason in self.because),
             ("Does not say", NOT_SAID[self.conclusion]),
-            *wrong,
+            *([("Could be wrong", may_err)] if self.p is not None else []),
             ("Next", self.next),
         ]
 

@@ -75,7 +75,6 @@ def difference_of_dependent_correlations(
     margin: float,
     rng: np.random.Generator,
     clusters: Sequence[Hashable] | None = None,
-    block_size: int | None = None,
 ) -> CorrelationDifference:
     """One-sided paired bootstrap of Delta = rho(reference, target) - rho(distilled, target).
 
@@ -103,7 +102,6 @@ def difference_of_dependent_correlations(
         rng: Of the resamples.
         clusters: [N] what documents belong together (book, thread): whole clusters are drawn, as many as there are.
             None: each document is drawn by itself.
-        block_size: Resamples held in memory at once; it changes memory and speed, no number.
 
     Returns:
         Delta with its p and interval; of a constant score NaN, with every resample undefined and p = 1.
@@ -132,7 +130,7 @@ def difference_of_dependent_correlations(
     distribution, more = np.empty(0), num_resamples
     while more:
         reference_rho_B, distilled_rho_B = _resampled_correlations(
-            (reference, distilled), target, metric, cluster_of, num_resamples=more, rng=rng, block_size=block_size
+            (reference, distilled), target, metric, cluster_of, num_resamples=more, rng=rng
         )
         distribution = np.concatenate([distribution, reference_rho_B - distilled_rho_B])
         p_value = bootstrap_p_value(distribution, margin)
@@ -298,11 +296,10 @@ def _resampled_correlations(
     *,
     num_resamples: int,
     rng: np.random.Generator,
-    block_size: int | None = None,
 ) -> FloatArray:
     """[len(others), B] correlation of each of `others` [N] with `target` [N] in each resample, NaN if undefined."""
     orderings, target_ordering = [Ordering.of(other) for other in others], Ordering.of(target)
-    block_size = min(num_resamples, block_size or max(_SMALLEST_BLOCK, _BLOCK_ELEMENTS // target.size))
+    block_size = min(num_resamples, max(_SMALLEST_BLOCK, _BLOCK_ELEMENTS // target.size))
     num_drawn = target.size if cluster_of is None else int(cluster_of.max()) + 1
     buffer_NB = np.empty((num_drawn, block_size))
     correlations = np.empty((len(others), num_resamples))

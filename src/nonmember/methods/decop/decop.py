@@ -172,7 +172,7 @@ class Decop(TakesFew):
                 "The questions in method.questions are known by name alone, so only a recorded model has answers to "
                 "them. Name one (model@target=...), or paraphrases (method.questions=null method.paraphrases=...)."
             )
-        corpora = {SUSPECT: roles.suspect, CLEAN: roles.need_heldout(self.name)}
+        corpora = {SUSPECT: roles.suspect, CLEAN: roles.need("heldout", self.name)}
         if self.calibrate:
             corpora[CALIBRATION] = _for_calibration(roles)
         return {
@@ -354,7 +354,7 @@ class DecopBaselines(TakesFew):
             group: DocumentGroup(
                 corpus, {item.name: roles.scored(item, corpus, self.max_tokens) for item in self.scores}
             )
-            for group, corpus in ((SUSPECT, roles.suspect), (HELDOUT, roles.need_heldout(self.name)))
+            for group, corpus in ((SUSPECT, roles.suspect), (HELDOUT, roles.need("heldout", self.name)))
         }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:

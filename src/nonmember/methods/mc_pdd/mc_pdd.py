@@ -172,7 +172,7 @@ class McPdd(Method):
     # What is asked ------------------------------------------------------------------------------------------------
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
+        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need("heldout", self.name)}
         strategies: dict[str, Strategy] = {"": self.strategy} | ({CONTROL: "random"} if self.control else {})
         return {
             name + suffix: self._asked(corpora, name, strategy, roles)
@@ -374,7 +374,7 @@ class McPddContaminated(Method):
         return Trained(
             roles.target,
             replace(self.training, optimization=optimization),
-            roles.need_unseen(self.name),
+            roles.need("unseen", self.name),
             seed=roles.seed,
             label=f"{label_of(roles.target)}-contaminated",
         )

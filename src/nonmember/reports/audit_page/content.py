@@ -16,7 +16,7 @@ from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
-from nonmember.reports.core.explorer import TRUTHS, VERDICTS
+from nonmember.reports.core.formats import VERDICTS
 from nonmember.results.evidence import Evidence
 from nonmember.results.mirror import Texts
 from nonmember.results.pictures import CLAIMS, GROUPS, readable
@@ -72,7 +72,7 @@ def truth(result: AuditResult) -> str:
     """What is known by construction, and whether the verdict contradicts it."""
     if result.question.truth is None:
         return ""
-    known = f"Known by construction: {TRUTHS.get(result.question.truth, result.question.truth)}."
+    known = f"Known by construction: {result.question.truth.replace('_', '-')}."
     wrong = result.false_claim
     return f"{known} This verdict is a {wrong}." if wrong else known
 
@@ -107,15 +107,8 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
 # The tests of method=auto ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Parts:
-    tests: PageTable
-    more: PageTable | None  # what another test would take
-    links: Mapping[str, str]  # name of a method -> page
-
-
-def parts(result: AuditResult) -> Parts | None:
-    """Of method=auto: what each test found, where its page is, and what more would allow."""
+def parts(result: AuditResult) -> dict[str, Any] | None:
+    """Of method=auto: what each test found (`tests`), where its page is (`links`), what more would allow (`more`)."""
     if "lacking" not in (details := result.statistics.details):
         return None
     tests: Mapping[str, Any] = details["tests"]
@@ -128,11 +121,11 @@ def parts(result: AuditResult) -> Parts | None:
     links = {test["method"]: f"{str(test['result']).rpartition('/')[0]}/audit.html" for test in tests.values()}
     if details.get("largest_blind_auc") is not None:
         links["blind"] = "parts/blind/audit.html"
-    return Parts(
-        PageTable(("answer", "test", "p", "why"), rows),
-        PageTable(("answer", "method", "needs"), more) if more else None,
-        links,
-    )
+    return {
+        "tests": PageTable(("answer", "test", "p", "why"), rows),
+        "more": PageTable(("answer", "method", "needs"), more) if more else None,
+        "links": links,
+    }
 
 
 # Gates and health -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,13 @@ from nonmember.checks import told_apart
 if TYPE_CHECKING:
     from nonmember.results.result import Statistics
 
+VERDICTS = {
+    "evidence_of_non_membership": ("●", "not used"),
+    "evidence_of_membership": ("▲", "used"),
+    "inconclusive": ("○", "no answer"),
+    "score_only": ("–", "score only"),
+    "invalid": ("⊘", "invalid"),
+}
 DASH, MINUS = "–", "−"
 SMALLEST_PLAIN_P = 0.001
 

@@ -118,6 +118,9 @@ class TableSpec:
     def __post_init__(self) -> None:
         for template in (*self.templates.values(), *map(CellTemplate, (*self.notes, *self.said))):
             _ = template.quantities  # raises ValueError where they are none
+        most = max(len(template.quantities) for template in self.templates.values())
+        if most > len(self.numbers):
+            raise ValueError(f"A cell has {most} numbers, and `numbers` names {', '.join(self.numbers)}: name each.")
 
     def blocks(self, scope: Scope) -> list[Block]:
         """Of one world; with the controls as a table of their own where they fit under none of its columns."""

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from nonmember.reports.audit_page.write import PAGE, is_page
 from nonmember.reports.core import formats
-from nonmember.reports.core.explorer import VERDICTS
+from nonmember.reports.core.formats import VERDICTS
 from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.reports.render.sharing import shared_parts
