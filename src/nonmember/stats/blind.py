@@ -181,10 +181,12 @@ def _out_of_fold(
     split: the weight of a term that no training document has stays exactly 0.
     """
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     train, test = fold
     classifier = LogisticRegression(C=inverse_penalty, max_iter=_MAX_ITERATIONS)
-    classifier.fit(features[train], is_member[train])
+    with threadpool_limits(1):  # several threads wait for one another far longer than they work: 15 s instead of .5
+        classifier.fit(features[train], is_member[train])
     return np.asarray(classifier.decision_function(features[test]), dtype=np.float64)
 
 
