@@ -44,7 +44,7 @@ STUDIES = [
     "hubble",
     "pythia_steps",
 ]  # made for a sweep of their own, with axes of their own
-SAME_MODELS = ["smollm_kinds", "gemma"]  # of other text or another base, by the presets of another
+SAME_MODELS = ["smollm_kinds", "gemma", "demo"]  # of other text or another base, by the presets of another
 REAL = ["smollm", "smollm_kinds", "gemma"]
 WORLD_FILES = {
     path.relative_to(CONF / "world").with_suffix("").as_posix(): plain_yaml(path)
@@ -60,7 +60,8 @@ WORLDS_OF_SWEEP = {  # the others go over the axes of any world
     **{
         name: [world]
         for world, names in {
-            "micro": "demo known_truth weak_references prism_power prism_power_settings prism_power_lambda "
+            "demo": "demo",
+            "micro": "first_audit known_truth weak_references prism_power prism_power_settings prism_power_lambda "
             "prism_power_tau prism_power_rate prism_power_k prism_power_seeds prism_power_documents "
             "prism_power_faint chat chat_dose sampled fsd_protocol decop_replay decop_replay_scores "
             "decop_replay_calibrated",
@@ -250,7 +251,18 @@ PLACES = [
     *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
     *deck("audit", {"data": ["hubble_suspect"], "method": ["dose"]}, "world=hubble"),
     *deck("audit", {"data": ["pythia_steps_suspect"], "method": ["dose"]}, "world=pythia_steps"),
-    *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
+    *deck("audit", {"model@target": ["demo_target"]}, "world=micro"),
+    *deck(
+        "audit",
+        {
+            "model@reference": ["demo_reference"],
+            "controls@method.controls": ["demo_doses"],
+            "data": ["demo_suspect"],
+            "gates": ["demo_gates"],
+        },
+        "world=demo",
+        "method=dose",
+    ),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
         "audit",
