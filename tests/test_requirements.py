@@ -112,8 +112,8 @@ def test_every_method_is_known_everywhere():
     lacks = {
         "conf/method": {name for name in names if not (ROOT / f"conf/method/{name}.yaml").is_file()},
         "docs/methods": {name for name in names if f"`{name}`" not in DOCS and f"method={name}" not in DOCS},
-        "verifier": missing("method", "verifier", names, set(METHOD_SETTINGS)),
-        "advice": missing("method", "advice", names, {item.name for item in CONTESTANTS}),
+        "nonmember_verify/methods.toml, or ABSENT": missing("method", "verifier", names, set(METHOD_SETTINGS)),
+        "advice/contestants.py, or ABSENT": missing("method", "advice", names, {item.name for item in CONTESTANTS}),
     }
     assert {place: wrong for place, wrong in lacks.items() if wrong} == {}
 
@@ -126,12 +126,12 @@ def test_every_score_is_known_everywhere():
     named = in_arena | {type(item).__name__: item.name for item in BESIDE_THE_ARENA}
     known = {kind for kind, name in named.items() if NAME_OF_KNOWN.fullmatch(name)}
     lacks = {
-        "preset": missing("score", "preset", names, set(presets)),
+        "conf/score": missing("score", "preset", names, set(presets)),
         "docs/methods": {name for name in presets.values() if f"`{name}`" not in DOCS},
-        "command": missing("score", "command", names, of_command),
-        "verifier": missing("score", "verifier", names, set(VERIFIED)),
-        "arena": missing("score", "arena", names, set(in_arena)),
-        "BESIDE_THE_ARENA": names - named.keys(),
+        "scoring/question.py": missing("score", "command", names, of_command),
+        "nonmember_verify/scores.py, or ABSENT": missing("score", "verifier", names, set(VERIFIED)),
+        "reports/planted/contestants.py, or ABSENT": missing("score", "arena", names, set(in_arena)),
+        "BESIDE_THE_ARENA above": names - named.keys(),
         "the verifier's NAME_OF_KNOWN": known ^ VERIFIED.keys(),
     }
     assert {place: wrong for place, wrong in lacks.items() if wrong} == {}
@@ -141,6 +141,7 @@ def test_every_score_is_known_everywhere():
 @pytest.mark.parametrize("kind", SCORES)
 def test_no_test_of_two_sets_takes_a_score_that_is_pooled_within_each(kind, test):
     """LiRA's deviation is that of all texts scored together, and ReCaLL's prefix as long as the longest one allows."""
+    assert kind in EXAMPLES, "add it to BESIDE_THE_ARENA above"
     score = EXAMPLES[kind]
     assert score.depends_on_others == (kind in OF_TEXTS_TOGETHER)
     refused = pytest.raises(ValueError, match="depends on the others") if score.depends_on_others else nullcontext()
