@@ -28,8 +28,7 @@ def main() -> None:
 
         try:
             path = score(config, folder)
-            unread = with_heldout(config)
-            other = None if unread is None else score(unread, folder / "heldout")
+            other = score(unread, folder / "heldout") if (unread := with_heldout(config)) else None
         except ValueError:
             forget_refused(folder)
             raise
