@@ -195,7 +195,7 @@ def test_the_instrument_knows_no_paper():
 
 
 def test_mathematics_takes_arrays():
-    known = {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn"}
+    known = {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn", "threadpoolctl"}
     none_but((path, packages(path) - known) for path in within("scores", "stats"))
     none_but(
         (path, {name.partition(".")[0] for name in own(path)} - {"records", "checks", layer_of(path)})
