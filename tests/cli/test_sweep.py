@@ -69,7 +69,7 @@ def test_a_dry_run_names_what_could_not_be_carried_out(nonmember, ask, tmp_path)
 
 def test_a_dry_run_tells_what_it_does_not_count(tmp_path):
     nodes = {
-        f"m{number}": Node(f"m{number}", SimpleNamespace(kind="models", readable=f"m{number}"), (), False, {number})
+        f"m{number}": Node(f"m{number}", SimpleNamespace(kind="models", readable=f"m{number}"), (), False)
         for number in range(3)
     }
     graph = SimpleNamespace(nodes=nodes, builder=SimpleNamespace(store=SimpleNamespace(root=tmp_path / "a")))

@@ -105,7 +105,7 @@ HEAVY = Trained(UNREAD, tiny.pretraining(), Mixture((Component(SUSPECT, 6),)), s
 
 DOSE = Dose(
     controls=PlantedDoses(
-        base=UNREAD,
+        base=Trained(tiny.scratch(1, GENERAL), tiny.pretraining(), GENERAL, seed=4, label="base"),
         own_base=True,
         training=tiny.pretraining(),
         general=GENERAL,
