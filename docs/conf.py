@@ -1,4 +1,4 @@
-"""Sphinx configuration: Markdown pages and a reference from the docstrings. `make docs` builds it into site in the outputs."""
+"""Sphinx configuration: Markdown pages and a reference from the docstrings, which `make docs` builds."""
 
 import re
 

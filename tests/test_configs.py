@@ -489,6 +489,8 @@ def test_models_of_a_real_world_are_continuations_of_its_base(world, label):
 
 @pytest.mark.parametrize(("covered", "command", "overrides"), thinned(PLACES, 8))
 def test_every_option_composes_binds_and_builds(covered, command, overrides):
+    if "engine=ray" in overrides:
+        pytest.importorskip("ray", reason="Ray Data is not installed")
     config = composed(command, overrides)
     if command == "score" and OmegaConf.is_missing(config.reference, "path"):
         config.reference = None  # which is then not asked for
