@@ -262,6 +262,7 @@ def test_a_test_that_could_not_have_cleared_says_why(on_third, agreement, power,
     assert [told["rho_reference_target"], told["rho_distilled_target"]] == pytest.approx(expected)
     assert (told["kl_fall"], told["kl_fall_third"]) == pytest.approx((0.1, 0.1))
     assert outcome.verdict == ("evidence_of_non_membership" if power and agreement < 1 else "inconclusive")
+    assert "score=loss" not in GATES.why_no_power(told, "loss"), "no remedy names what was done already"
     warned = [says in text and "dose" in text for text in outcome.warnings if text.startswith("No power")]
     assert warned == [True] * bool(says)
     without = replace(PRISM, gates=replace(GATES, min_third_delta=None, min_third_agreement=None))

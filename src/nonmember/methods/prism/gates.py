@@ -36,14 +36,13 @@ LEARNT_IN_GENERAL = (
     f"{NO_POWER}the distilled reference learnt from the documents how the target differs in general: on "
     "third text, which it was not trained on, it agrees with the target better than the reference does (rank "
     "correlations {rho_distilled_target:.3f} and {rho_reference_target:.3f}). So even a set that was never read would "
-    "hardly be cleared. For PRISM take a reference that differs from the target in nothing but the documents, such as "
-    "its sibling (model@reference=own_sibling)."
+    "hardly be cleared. If the reference is no sibling of the target, which differs from it in nothing but the "
+    "documents, take one for PRISM (model@reference=own_sibling)."
 )
 RANKS_ARE_NOISE = (
     f"{NO_POWER}target and reference rank even third text too differently by this score (rank correlation "
     "{rho_reference_target:.3f}): single tokens decide, as where a model is nearly certain of many. So even a set that "
-    "was never read would hardly be cleared. For PRISM take a score of all tokens alike (score@method.score=loss) or a "
-    "reference nearer to the target."
+    "was never read would hardly be cleared. For PRISM take a reference nearer to the target{or_losses}."
 )
 
 TARGET_GAINS = (
@@ -250,12 +249,15 @@ class PrismGates(Checked):
             "has_power": self._ranks_agree(rho[0]) and bool(rho[0] - rho[1] > _least(self.min_third_delta)),
         }
 
-    def why_no_power(self, power: Power) -> str:
-        """What an inconclusive result begins with; empty where the test had power."""
+    def why_no_power(self, power: Power, by: str) -> str:
+        """What an inconclusive result begins with; empty where the test had power. by: name of the score."""
         if power["has_power"]:
             return ""
         why = LEARNT_IN_GENERAL if self._ranks_agree(power["rho_reference_target"]) else RANKS_ARE_NOISE
-        return f"{why.format(**power)} Methods that have power here: difference_in_differences, dose."
+        or_losses = "" if by == "loss" else ", or a score of all tokens alike (score@method.score=loss)"
+        return (
+            f"{why.format(**power, or_losses=or_losses)} Methods that have power here: difference_in_differences, dose."
+        )
 
     @property
     def looks_at_power(self) -> bool:

@@ -226,7 +226,7 @@ class Prism(SampledMethod):
             if failed := failures(findings):
                 verdict = "inconclusive"
         gates = as_details(findings)
-        if power is not None and verdict != "invalid" and (why := self.gates.why_no_power(power)):
+        if power is not None and verdict != "invalid" and (why := self.gates.why_no_power(power, self.score.name)):
             # Else another score, tried where this one has no power, would be a second test at the same level.
             verdict = "inconclusive"
             failed.append(why)
