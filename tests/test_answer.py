@@ -78,21 +78,36 @@ def test_other_looks_at_the_same_question_are_counted(tmp_path):
     assert answered(tmp_path, keys=KEYS | {"corpus": "another"}).other_looks == 0
 
 
+TEST = {"method": "dose", "p_value": 0.01, "verdict": "inconclusive", "because": "it is far", "result": "parts/dose/r"}
+OF_METHODS = {
+    "prism": {},
+    "dose": {"controls": [], "readings": "about 2 readings", "heaviest_dose": 4.0},
+    "difference_in_differences": {},
+    "auto": {"tests": {"membership": TEST}, "lacking": {"non_membership": "a reference"}, "passed_over": {}},
+}
+
+
+@pytest.mark.parametrize("method", OF_METHODS)
 @pytest.mark.parametrize(
     "decision", ["evidence_of_membership", "evidence_of_non_membership", "inconclusive", "invalid", "score_only"]
 )
-def test_every_view_says_the_same(decision, tmp_path):
-    result: AuditResult = made_up.result(verdict=decision)
+def test_every_view_says_the_same(decision, method, tmp_path):
+    result: AuditResult = made_up.result(verdict=decision, method=method, details=OF_METHODS[method])
     answer = result.answer
     result.save(tmp_path / RESULT)
-    pq.write_table(pa.table({"doc_id": list("abc"), "target": np.arange(3.0)}), tmp_path / SCORES)
+    pq.write_table(
+        pa.table({"doc_id": list("abc"), "target": np.arange(3.0), "reference": np.ones(3)}), tmp_path / SCORES
+    )
     page = write_page(tmp_path).read_text()
-    terminal = io.StringIO()
-    show([result], console=Console(file=terminal, width=500))
-    said = terminal.getvalue()
-    assert said.rstrip().endswith(answer.lines()[-1]), "the last lines of a terminal are the answer"
-    for view in (page, said, summary_of(result)["answer"], facts_of(result)["sentence"]):
+    for width in (80, 160):
+        terminal = io.StringIO()
+        show([result], console=Console(file=terminal, width=width, force_terminal=True, color_system=None))
+        said = " ".join(terminal.getvalue().split())
+        assert answer.sentence in said
+        assert said.endswith(answer.lines()[-1]), "the last lines of a terminal are the answer"
+    for view in (page, summary_of(result)["answer"], facts_of(result)["sentence"]):
         assert answer.sentence in view
+    assert all(text in page for _, text in answer.parts)
     entry = entry_of(result, tmp_path / RESULT, tmp_path)
     assert answer.sentence in entry["claim"]
     assert entry["written"] == answer.finished[:19].replace("T", " ")
