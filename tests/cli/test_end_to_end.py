@@ -298,7 +298,9 @@ def test_a_world_with_known_truth(nonmember, tmp_path):
         *(f"world.{part}.sizes.{size}=30" for part in parts for size in parts),
     ]
     experiments = "experiment=untouched_on_a,high_on_a,high_on_b"
-    said = nonmember("audit", "-m", *world, experiments, "method.num_resamples=50", "logger=none", "name=truth")
+    said = nonmember(
+        "audit", "-m", "method=prism", *world, experiments, "method.num_resamples=50", "logger=none", "name=truth"
+    )
     assert (said.status, said.err) == (0, "")
     results = [AuditResult.load(path) for path in sorted(Path("outputs/audits/truth").glob("*/result.json"))]
     found = {

@@ -39,7 +39,14 @@ def steam(lab: RunningLab, tmp_path: Path) -> list[str]:
     )
     paths = {name: write_rows(tmp_path / f"{name}.jsonl", rows) for name, rows in years.items()}
     return [
-        *("audit", "experiment=mc_pdd_steam", "logger=none", "method.control=false", "method.num_resamples=2000"),
+        *(
+            "audit",
+            "experiment=mc_pdd_steam",
+            "logger=none",
+            "max_layout_auc=null",
+            "method.control=false",
+            "method.num_resamples=2000",
+        ),
         *(f"data.{name}_path={path}" for name, path in paths.items()),
         *("data.num_unread_1=30", "model@target=endpoint", f"target.url={lab.url}", "target.model=lab"),
     ]

@@ -140,8 +140,9 @@ def test_the_first_rows_are_shown_and_the_table_is_exported(score, texts, tmp_pa
     path = write_rows(tmp_path / "documents.jsonl", rows)
     said, table = score(path, f"export={tmp_path / 'scores.csv'}")
     expected = table.to_pandas()
-    assert "5 of 7 documents; higher = more likely a member" in said.out
-    assert [f"d{number} " in said.out for number in range(7)] == [True] * 5 + [False] * 2
+    assert "5 highest by log_likelihood of 7 documents; higher = more likely a member" in said.out
+    highest = expected.nlargest(5, "log_likelihood")["doc_id"].tolist()
+    assert [item for item in expected["doc_id"] if f" {item} " in said.out] == sorted(highest)
     summary = next(line for line in said.out.splitlines() if "log_likelihood" in line and " 6 " in line)
     assert f"{expected['log_likelihood'].median():.4g}" in summary
     assert said.last_line.endswith(".parquet")

@@ -241,8 +241,7 @@ NAMED = 3  # methods, and additions, that are listed
 
 
 def as_text(advice: Advice, *, all: bool = False, width: int | None = None) -> str:
-    """The best three in two lines each; or `all`, with costs and what was measured. width: where lines are broken,
-    commands apart."""
+    """The best three in two lines each; or `all`, with costs. width: where lines are broken, commands apart."""
     lines = list(_all(advice) if all else _best(advice))
     if width is not None:
         lines = [part for line in lines for part in _wrapped(line, width)]

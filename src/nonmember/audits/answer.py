@@ -117,8 +117,9 @@ def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statist
 def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: int) -> str:
     """The first that is not done already."""
     if isinstance(outcome.details, AutoDetails) and conclusion not in ("used", "not used"):
-        wanted = [*outcome.details.lacking.values(), *(test["next"] for test in outcome.details.tests.values())]
-        return next(filter(None, wanted), UNREAD)
+        missing = [UNREAD] if audit.heldout is None else []
+        missing += [] if audit.reference else ["reference.path=FOLDER, a model that has certainly not read them"]
+        return "; ".join(missing) or next((test["next"] for test in outcome.details.tests.values()), UNREAD)
     gates = outcome.details.to_json().get("gates") or {}
     failed = [name for name, gate in gates.items() if not gate["passed"]]
     if conclusion in ("used", "not used"):
@@ -146,7 +147,7 @@ def _guarantee(audit: Audit, outcome: TestOutcome) -> str:
 def _of_test(claim: Claim, details: AutoDetails) -> str:
     """What the one test of a claim found; where there is none, what it would take."""
     if (test := details.tests.get(claim)) is None:
-        return f"no test for {IN_WORDS[claim]!r} could be run: {details.lacking[claim]}."
+        return f"no test for {IN_WORDS[claim]!r} could be run: {details.lacking[claim].removesuffix('.')}."
     p = "no p" if test["p_value"] is None else f"p = {test['p_value']:.2g}"
     return f"for {IN_WORDS[claim]!r} {p} by {test['method']}. {test['because']}".strip()
 

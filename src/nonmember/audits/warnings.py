@@ -146,10 +146,9 @@ def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
 
 def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     """What was given as unread and is not, as far as recipes tell."""
-    if audit.target is None:
-        return
+    given = audit.groups if audit.target else {}
     for name, what in ((UNSEEN, "that it is tuned on"), (HELDOUT, "given as unread")):
-        if name in audit.groups and truth_about(builder, audit.target, audit.groups[name].corpus) == "member":
+        if name in given and truth_about(builder, audit.target, given[name].corpus) == "member":
             yield f"The target has read the documents {what}."
 
 

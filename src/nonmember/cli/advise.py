@@ -23,8 +23,7 @@ The best three are printed; all=true lists every method with its costs. Words of
 reference.path=..., data.heldout.path=..., method.controls.base.path=... docs/which-method.md has a worked answer.
 """
 TARGET = "target."
-# Words of `nonmember audit` -> what who gives them has.
-HAS: dict[str, tuple[str, Any]] = {
+HAS: dict[str, tuple[str, Any]] = {  # words of `nonmember audit` -> what one then has
     "reference.path": ("reference", True),
     "model@reference": ("reference", True),
     "data.heldout.path": ("heldout", "same_draw"),

@@ -102,8 +102,7 @@ def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tu
     ran = HydraConfig.get()
     overrides = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
     name = str(ran.job.config_name)
-    given = ("command-line", "hydra.searchpath in command-line")  # the latter of a dry run, which is composed so itself
-    folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider in given]
+    folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider.endswith("command-line")]
     searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
     return lambda method, more: composed(name, [*searched, *about_another_method(overrides, method, more)])
 

@@ -128,7 +128,7 @@ class Auto(Method):
         verdict: Verdict = "invalid" if rejecting else "inconclusive" if details.tests else "score_only"
         says = CONTRADICTION if rejecting else INCONCLUSIVE if details.tests else NOTHING
         warnings = (CONTRADICTION, *self.found.warnings) if rejecting else self.found.warnings
-        allowed = f"{says} ({told})"
+        allowed = f"{says} ({told})" if details.tests else says
         return TestOutcome(alpha=self.alpha, verdict=verdict, allowed_claim=allowed, warnings=warnings, details=details)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.util
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoConfig,
@@ -265,7 +267,11 @@ def num_embeddings(model: Any) -> int | None:
 
 def save(loaded: LoadedModel, folder: Path) -> None:
     """Weights and tokenizer, as `load_folder` reads them."""
-    loaded.model.to("cpu").save_pretrained(folder)
+    try:
+        loaded.model.to("cpu").save_pretrained(folder)
+    except SafetensorError as error:  # a full disk, with the system's number in the text
+        number = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(number[1]), str(error), str(folder)) if number else error from error
     if loaded.tokenizer.is_fast:  # else where texts were last cut is saved with it
         loaded.tokenizer.backend_tokenizer.no_truncation()
         loaded.tokenizer.backend_tokenizer.no_padding()

@@ -32,9 +32,7 @@ def write_page(path: Path, scores: DataFrame, unread: DataFrame) -> Path:
     sides = {"documents": scores, "unread": unread}
     with rc_context(STYLE):
         drawn = [histogram(name, {side: frame[name].dropna() for side, frame in sides.items()}) for name in scores]
-    figures = "".join(
-        f"<figure>{svg_of(item.figure, item.title, item.title)}</figure>" for some in drawn for item in some
-    )
+    figures = "".join(f"<figure>{svg_of(i.figure, i.title, i.title)}</figure>" for some in drawn for i in some)
     style = f"<style>{read('page.css')} main {{ padding: 1rem; }} figure {{ max-width: 28rem; }}</style>"
     head = f"{beginning(WITHOUT_SCRIPT)}<title>Scores</title>{style}</head><body><main>"
     write_text_atomically(path, f"{head}{figures}</main></body></html>\n")

@@ -57,7 +57,6 @@ STYLE: Any = {  # of matplotlib
 VALUE = COLOURS[1]
 BINS = 28
 PNG_DPI = 110
-SMALLEST_DRAWN = 1e-12  # p
 CLAIMS = {"membership": "used", "non_membership": "not used"}
 MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
 FAR = 2.0  # widths of the range of most values beyond which a value is left out of a picture
@@ -367,7 +366,7 @@ def tests(evidence: Evidence) -> list[Drawing]:
     if not known:
         return []
     names = [f"{CLAIMS.get(claim, claim)}, by {test['method']}" for claim, test in known.items()]
-    values = [max(test["p_value"], SMALLEST_DRAWN) for test in known.values()]
+    values = [max(test["p_value"], 1e-12) for test in known.values()]
     figure, axes = _lying("p (left of the line the test concludes)", names)
     axes.set(xscale="log", xlim=(min(*values, 0.01) / 2, 1.2))
     axes.axvline(evidence.result.question.alpha, color=QUIET, linewidth=0.8, linestyle="--")

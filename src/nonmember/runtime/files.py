@@ -56,8 +56,7 @@ def files_below(folder: Path, *patterns: str) -> list[Path]:
 
 
 def forget_refused(folder: Path) -> None:
-    """Remove the folder of a command that was refused, where nothing lies in it but what Hydra and its log leave; and
-    those that are then empty of outputs/audits/NAME above it."""
+    """Remove a folder with nothing but what Hydra and its log leave, and the empty ones of outputs/audits/NAME."""
     if {path.name for path in folder.iterdir()} <= {".hydra", ".lock", "error.json", "audit.log", "score.log"}:
         shutil.rmtree(folder)
         with suppress(OSError):
