@@ -86,7 +86,8 @@ def given(config: DictConfig) -> tuple[DictConfig, Audit]:
     for key in keys:
         if not key.startswith(GENERAL):
             OmegaConf.update(marked, _node_of(key), None)
-    return marked, replace(audit, method=build(marked.method))
+    reference: Any = None if any(marks_in(audit.reference)) else audit.reference
+    return marked, replace(audit, method=build(marked.method), reference=reference)
 
 
 def open_keys(config: DictConfig) -> list[str]:

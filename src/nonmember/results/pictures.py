@@ -361,9 +361,8 @@ def dose(evidence: Evidence) -> list[Drawing]:
 
 def tests(evidence: Evidence) -> list[Drawing]:
     """Of method=auto: p of the test of each answer beside alpha."""
-    found: Any = evidence.result.statistics.details.get("tests") or {}
-    known = {claim: test for claim, test in found.items() if test["p_value"] is not None}
-    if not known:
+    found: Any = evidence.result.statistics.details["tests"]
+    if not (known := {claim: test for claim, test in found.items() if test["p_value"] is not None}):
         return []
     names = [f"{CLAIMS.get(claim, claim)}, by {test['method']}" for claim, test in known.items()]
     values = [max(test["p_value"], 1e-12) for test in known.values()]
