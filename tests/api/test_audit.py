@@ -36,6 +36,7 @@ def words(question) -> list[str]:
     places = {"target": "target.path", "reference": "reference.path", "documents": "data.path"}
     return [
         "audit",
+        "method=prism",
         "logger=none",
         *(f"{places[key]}={value}" for key, value in question.items()),
         *(f"{key}={value}" for key, value in SHORT.items()),

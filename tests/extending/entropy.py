@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Counted:
-    num_tokens: int
-
-
-@dataclass(frozen=True)
 class Entropies(Observation[DocumentScores], Measurement):
     """Mean entropy of the model's next-token distribution over the tokens of each document, nats."""
 
@@ -41,7 +36,7 @@ class Entropies(Observation[DocumentScores], Measurement):
     def settings(self, builder: Builder) -> Mapping[str, Any]:
         return {"entropies": True, "max_tokens": self.max_tokens}
 
-    def observe(self, builder: Builder, loaded: "LoadedModel", folder: Path) -> Counted:
+    def observe(self, builder: Builder, loaded: "LoadedModel", folder: Path) -> dict[str, int]:
         import torch
 
         from nonmember.models.encoding import encode_corpus
@@ -54,7 +49,7 @@ class Entropies(Observation[DocumentScores], Measurement):
                 log_probs_TV = loaded.model(input_ids=torch.tensor([ids])).logits[0].float().log_softmax(-1)
                 values.append(float(-(log_probs_TV.exp() * log_probs_TV).sum(-1).mean()))
         pq.write_table(pa.table({"doc_id": list(documents.doc_ids), "entropy": values}), folder / "part-0.parquet")
-        return Counted(sum(map(len, sequences)))
+        return {"num_tokens": sum(map(len, sequences))}
 
     def load(self, builder: Builder, entry: Entry) -> DocumentScores:
         rows = pa.concat_tables([pq.read_table(path) for path in parts_of(entry)]).to_pylist()

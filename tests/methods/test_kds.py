@@ -246,7 +246,7 @@ def test_a_model_whose_embeddings_are_all_zero_gives_an_invalid_result(tmp_path,
     assert set(result.exclusions.documents["suspect"].values()) == {
         "target/embedding: the embedding is zero and has no direction"
     }
-    assert "0 documents are too few" in result.verdict.warnings[0]
+    assert any("0 documents are too few" in text for text in result.verdict.warnings)
 
 
 def test_two_documents_give_an_invalid_result(tmp_path):

@@ -203,7 +203,7 @@ def test_with_a_rephraser(audit, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("this was made already")
 
-    monkeypatch.setattr(writing, "write_texts", never)
+    monkeypatch.setattr(writing, "write", never)
     monkeypatch.setattr(tokens_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
     assert (found.statistics.p_value, found.provenance.made["tokens_observed"]) == (result.statistics.p_value, 0)
