@@ -40,7 +40,7 @@ LINES = {
     "src/nonmember": 46_500,
     "src/nonmember_papers": 3_005,
     "src/nonmember_verify": 3_200,
-    "tests": 41_457,
+    "tests": 41_458,
 }
 MOST_FILES, MOST_FOLDERS = 301, 21
 YAML_LINES = 6_460  # of conf and sweeps

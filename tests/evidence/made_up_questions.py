@@ -101,11 +101,12 @@ UNREAD, REFERENCE = (
     for seed, label in ((1, "target"), (2, "reference"))
 )
 READ = Trained(UNREAD, tiny.pretraining(), SUSPECT, seed=3, label="reader")
+CONTINUED = Trained(UNREAD, tiny.pretraining(), GENERAL, seed=5, label="target")  # of the base of the controls
 HEAVY = Trained(UNREAD, tiny.pretraining(), Mixture((Component(SUSPECT, 6),)), seed=3, label="reader")
 
 DOSE = Dose(
     controls=PlantedDoses(
-        base=Trained(tiny.scratch(1, GENERAL), tiny.pretraining(), GENERAL, seed=4, label="base"),
+        base=UNREAD,
         own_base=True,
         training=tiny.pretraining(),
         general=GENERAL,
@@ -191,7 +192,7 @@ BASELINES = DecopBaselines(scores=[MinK(0.2), Zlib()], num_resamples=100, num_fe
 
 def audit(method: Any, **changes: Any) -> Audit:
     plain = Audit(
-        UNREAD,
+        CONTINUED if isinstance(method, Dose) else UNREAD,
         REFERENCE,
         SUSPECT,
         method,

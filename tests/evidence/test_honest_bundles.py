@@ -107,7 +107,7 @@ def test_every_check_holds(name, tmp_path):
     assert any(what.startswith("statistic") for what in held) == recomputed
     verdict = json.loads(files["audits/000/result.json"])["verdict"]
     assert verdict["decision"] == VERDICTS.get(name, verdict["decision"])
-    of_clusters = any("of 14 clusters, and the test takes all for" in item for item in verdict["warnings"])
+    of_clusters = any("to 14 clusters, and the test treats all as" in item for item in verdict["warnings"])
     assert of_clusters == (name == "prism with clusters")
     with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
         content = b"".join(archive.read(entry) for entry in archive.infolist())
