@@ -49,7 +49,7 @@ def score(config: DictConfig, folder: Path) -> Path:
 def show(path: Path, unread: Path | None = None) -> None:
     """Print the documents that score highest, and a summary of each score; of a folder of tables, its first documents.
 
-    unread: table of documents that certainly were not used; how well each score tells them apart is told and drawn.
+    unread: table of documents that certainly were not used; the AUC of each score against them is printed and drawn.
     """
     import pyarrow.dataset
 
