@@ -352,7 +352,7 @@ class Sending:
             return Refused("its text is not valid Unicode")
         except (ValueError, AttributeError) as error:  # what is no JSON, or has no answer
             reason = f"an answer in another form than OpenAI's: {str(error)[:200]}"
-            if not self._num_answered:
+            if self._probing:
                 raise EndpointError(f"{reason}. Give `url` up to and including /v1, and the server's `form`.") from None
             return Refused(reason)
         finally:
