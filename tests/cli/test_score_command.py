@@ -173,3 +173,23 @@ def test_beside_unread_documents_each_score_has_an_auc_and_a_picture(nonmember, 
     assert f"{expected:.3f} [" in said.out
     assert Path(said.last_line).with_name("scores.html").read_text().count("<svg") == 1
     assert "No score says" not in said.out
+
+
+def test_a_table_of_the_same_question_is_left_as_it_is(score, texts, tmp_path, monkeypatch):
+    """Nothing is loaded for it; what was said of it is said again."""
+    monkeypatch.setattr(score_table, "commit", lambda: "a" * 40)
+    path = write_rows(tmp_path / "documents.jsonl", [*rows_of(texts[:3]), {"id": "one", "text": "a"}])
+    first, _ = score(path)
+    content = Path(first.last_line).read_bytes()
+    with monkeypatch.context() as nothing_is_made:
+        nothing_is_made.setattr(score_table.ScoreTable, "of", None)
+        again, _ = score(path)
+        assert Path(again.last_line).read_bytes() == content
+        assert [line for line in again.out.splitlines() if "document" in line] == [
+            line for line in first.out.splitlines() if "document" in line
+        ]
+        with pytest.raises(TypeError):  # other texts under the same name
+            score(write_rows(path, rows_of(texts[1:4])))
+        monkeypatch.setattr(score_table, "commit", lambda: "a" * 40 + "-changed")
+        with pytest.raises(TypeError):
+            score(path)

@@ -265,6 +265,20 @@ def test_a_hub_model_is_the_commit_that_its_revision_stands_for(monkeypatch):
     assert v2 == main | {"commit": "b" * 40}
 
 
+def test_a_hub_without_a_network_is_refused_at_once(monkeypatch):
+    """Its client would try again for half a minute."""
+
+    def no_address(*_):
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr("socket.getaddrinfo", no_address)
+    monkeypatch.setattr("nonmember.runtime.hub.getproxies", dict)
+    for spec in (Pretrained("owner/not-cached"), Pretrained("owner/not-cached/model.gguf")):
+        with pytest.raises(ValueError, match="no way to huggingface.co from here"):
+            spec.validate()
+
+
 def test_what_determines_a_folder_is_seen_without_torch(made_up):
     """An audit that has its result is recognized by it."""
     code = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from nonmember.artifacts.store import SIDECAR
 from nonmember.corpora.specs import digest_file, digest_files
+from nonmember.runtime.hub import why_out_of_reach
 from nonmember.runtime.naming import path_of
 
 CONFIG = "config.json"
@@ -146,18 +147,9 @@ def require_model(path: str) -> None:
             )
     elif folder.is_file():
         raise ValueError(f"{path} is a file; name the folder that it is in, with config.json and the tokenizer.")
-    elif not HUB_NAME.fullmatch(path) or (_is_offline() and not _is_cached(path)):
+    elif not HUB_NAME.fullmatch(path) or (reason := why_out_of_reach("models", path)):
+        why = f": {reason}" if HUB_NAME.fullmatch(path) else ""
         raise ValueError(
-            f"{path!r} is not a folder on this machine (relative paths start at {Path.cwd()}), and no model of the "
-            "Hugging Face hub that is in its cache or may be fetched (HF_HUB_OFFLINE). Name a folder that exists."
+            f"{path!r} is not a folder on this machine (relative paths start at {Path.cwd()}), and cannot be read from "
+            f"the Hugging Face hub{why}. Name a folder that exists, or a model of the hub where there is a network."
         )
-
-
-def _is_offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
-
-
-def _is_cached(name: str) -> bool:
-    home = os.environ.get("HF_HOME") or str(Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface")
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
-    return (cache / f"models--{name.replace('/', '--')}").is_dir()

@@ -6,19 +6,17 @@ Shapes: T tokens of a text, V vocabulary.
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
-import transformers
-from torch import Tensor
-
 from nonmember.artifacts import Builder
 from nonmember.models.base import ModelSpec
-from nonmember.models.forward import evaluation_mode, full_logits, number_of_embeddings
 from nonmember.models.reading import position_limit
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from nonmember.models.loading import LoadedModel
 
 FORMAT = 2  # raise it when models are probed otherwise: they are then probed again
@@ -52,12 +50,16 @@ def recorded(builder: Builder, spec: ModelSpec) -> Mapping[str, Any]:
 
 
 def _key(builder: Builder, spec: ModelSpec) -> dict[str, Any]:
-    return {"format": FORMAT, "transformers": transformers.__version__, "probed": spec.key(builder)}
+    return {"format": FORMAT, "transformers": importlib.metadata.version("transformers"), "probed": spec.key(builder)}
 
 
 def probe(model: Any) -> float:
     """Reads random tokens: by how much a text's log-probabilities move beside a longer one (nats). Raises ValueError,
     with what was measured, where the model is none that can be scored."""
+    import torch
+
+    from nonmember.models.forward import evaluation_mode, number_of_embeddings
+
     number, device = number_of_embeddings(model)
     generator = torch.Generator().manual_seed(0)
     texts = torch.randint(number, (2, SHORT[1]), generator=generator).to(device)
@@ -91,10 +93,12 @@ def probe(model: Any) -> float:
 
 
 def _log_probs(model: Any, ids: Tensor) -> Tensor:
+    from nonmember.models.forward import full_logits
+
     return full_logits(model, ids).float().log_softmax(-1)
 
 
 def _moved(log_probs_TV: Tensor, others_TV: Tensor) -> float:
     """Largest difference; where one of the two is no number, infinity."""
     difference = (log_probs_TV - others_TV).masked_fill(log_probs_TV == others_TV, 0.0)
-    return float(difference.abs().nan_to_num(torch.inf, torch.inf).max())
+    return float(difference.abs().nan_to_num(float("inf"), float("inf")).max())

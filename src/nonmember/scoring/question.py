@@ -14,6 +14,7 @@ from nonmember.audits.keys import tokens_read
 from nonmember.checks import Checked, Count, require_choice, require_distinct
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Access, ModelSpec, label_of
+from nonmember.models.probing import recorded
 from nonmember.models.reading import position_limit
 from nonmember.observations import access_of
 from nonmember.scores.relative import Perturbation, Quantity
@@ -174,7 +175,5 @@ def names_of_scores(names: Iterable[str]) -> list[str]:
 
 def _limit_of(model: ModelSpec, builder: Builder) -> int | None:
     """Tokens that it reads at once; None: it sets no limit."""
-    from nonmember.models.probing import recorded  # imports torch
-
     known: Mapping[str, int | None] = recorded(builder, model)
     return known["position_limit"] if "position_limit" in known else position_limit(builder.get(model).model.config)

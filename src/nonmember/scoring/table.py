@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 
 from nonmember import scores as family
 from nonmember.artifacts import Builder
+from nonmember.artifacts.store import key_hash
 from nonmember.audits.record import table_of_scores, versions
 from nonmember.corpora.transforms.cleaning import is_blank
 from nonmember.models.reading import Read, TextsRead
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.results.result import SCORES
 from nonmember.runtime.files import replacing
+from nonmember.runtime.source import commit
 from nonmember.scoring.question import Scoring
 from nonmember.scoring.tally import Tally, scores_without
 
@@ -35,11 +37,12 @@ BLANK = "the text is blank: it has no visible character"
 @dataclass(frozen=True)
 class ScoreTable:
     """columns: a row per document; a column per score, numbers of tokens and, where a score is undefined, the reason.
-    counters: what each score guarded."""
+    counters: what each score guarded.   warnings: about the texts as they were read."""
 
     columns: Mapping[str, Any]
     tally: Tally
     counters: Mapping[str, Mapping[str, int | float]]
+    warnings: Sequence[str] = ()
 
     @classmethod
     def of(cls, scoring: Scoring, builder: Builder, limit: int, *, one_of_many: bool = False) -> ScoreTable:
@@ -50,9 +53,10 @@ class ScoreTable:
         read = None
         if scoring.model.has_weights:
             read = builder.get(Read(scoring.model, scoring.corpus, limit))
-            for warning in read.warnings:
-                log.warning("%s", warning)
-            if not one_of_many:
+            if one_of_many:
+                for warning in read.warnings:
+                    log.warning("%s", warning)
+            else:
                 _say_expected_memory(wanted, scoring, read)
 
         def scored_by(score: family.Score) -> family.DocumentScores:
@@ -78,7 +82,8 @@ class ScoreTable:
         told = ("; ".join(f"{why} ({', '.join(names)})" for why, names in item.items()) or None for item in lacking)
         columns["reason"] = pa.array(list(told), pa.string())
         counters = {name: dict(item.counters) for name, item in zip(wanted, scored, strict=True) if item.counters}
-        return cls(columns, Tally.of(columns["doc_id"], int(num_tokens.sum()), read, reasons), counters)
+        tally = Tally.of(columns["doc_id"], int(num_tokens.sum()), read, reasons)
+        return cls(columns, tally, counters, read.warnings if read else ())
 
     def write(self, path: Path, about: Mapping[str, Any]) -> None:
         """Metadata: the whole of `about` as JSON under `nonmember`, and each of its parts under its own name."""
@@ -99,25 +104,51 @@ def _without(blank: Collection[str], scores: family.DocumentScores) -> family.Do
 
 
 def write_table(scoring: Scoring, builder: Builder, folder: Path) -> Path:
-    """Write scores.parquet and report how many documents were read, truncated or left without a score."""
+    """Write scores.parquet and report how many documents were read, truncated or left without a score. A table that
+    this program made of the same question is left as it is."""
+    limit, path = scoring.limit(builder), (folder / SCORES).resolve()
+    about = scoring.about(builder, limit) | {"versions": versions()}
+    about["question"] = key_hash({"scoring": repr(scoring), "commit": commit(), **about})
+    found = _made_before(path, about["question"])
+    if found is None or not _is_known(scoring):
+        found = about | _make(scoring, builder, limit, path, about)
+    for warning in found["warnings"]:
+        log.warning("%s", warning)
+    Tally.from_json(found["tally"]).say(found["num_dropped"], limit, found["tokens"])
+    return path
+
+
+def _make(scoring: Scoring, builder: Builder, limit: int, path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the table once it is made."""
     corpus = builder.get(scoring.corpus)
     if not len(corpus):
         raise ValueError("There are no documents to score. Name others, or loosen the cleaning.")
-    limit = scoring.limit(builder)
     table = ScoreTable.of(scoring, builder, limit)
-    tokens = scoring.tokens(builder)
-    about = scoring.about(builder, limit) | {
+    found = {
         "num_read": len(corpus) + sum(corpus.dropped.values()),
         "num_dropped": dict(corpus.dropped),
         "num_cut": table.tally.cut.number if scoring.model.has_weights else None,
-        "tokens": tokens,
+        "tokens": scoring.tokens(builder),
         "counters": table.counters,
-        "versions": versions(),
+        "tally": table.tally.as_json(),
+        "warnings": list(table.warnings),
     }
-    path = (folder / SCORES).resolve()
-    table.write(path, about)
-    table.tally.say(corpus.dropped, limit, tokens)
-    return path
+    table.write(path, {**about, **found})
+    return found
+
+
+def _made_before(path: Path, question: str) -> dict[str, Any] | None:
+    """What is known of the table that is there, if it answers the question."""
+    if not path.is_file():
+        return None
+    about = json.loads((pq.read_schema(path).metadata or {}).get(b"nonmember", b"{}"))
+    return about if about.get("question") == question else None
+
+
+def _is_known(scoring: Scoring) -> bool:
+    """Whether versions and commit say by which code it is scored: not by one's own, nor by a changed checkout."""
+    own = any(not type(item).__module__.startswith("nonmember.") for item in scoring.wanted().values())
+    return not own and not str(commit()).endswith("-changed")
 
 
 def _say_what_is_not_unread(wanted: Mapping[str, family.Score], scoring: Scoring, builder: Builder) -> None:

@@ -25,6 +25,7 @@ from nonmember.corpora.sources.files import files_at, files_in
 from nonmember.corpora.sources.rows import Row, json_value, kind_of, read_text, row_of
 from nonmember.corpora.specs import Cursor, as_names, digest_files
 from nonmember.records import Corpus, Document
+from nonmember.runtime.hub import is_offline, why_out_of_reach
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
@@ -209,6 +210,9 @@ class Hub(FromRows):
     def _load(self, cursor: Cursor, *path: str | None, **settings: Any) -> Iterator[Row]:
         from datasets import load_dataset
 
+        # Offline the library says no at once.
+        if self._folder() is None and not is_offline() and (reason := why_out_of_reach("datasets", self.path)):
+            raise OSError(reason)
         return cursor.follow(load_dataset(*path, split=self.split, streaming=self.streaming, **settings))
 
     def _kept(self, rows: Iterable[tuple[int, Row]], dropped: Counter[str]) -> Iterator[tuple[int, Row]]:

@@ -19,6 +19,7 @@ from nonmember.corpora.specs import digest_file
 from nonmember.models.base import ModelSpec, require_bos
 from nonmember.models.folders import check_folder, has_config, require_model
 from nonmember.models.hub import base_of, load_tokenizer, pretrained_identity
+from nonmember.runtime.hub import why_out_of_reach
 from nonmember.runtime.naming import label_of_path, path_of
 
 if TYPE_CHECKING:
@@ -232,11 +233,13 @@ class Gguf(ModelSpec):
 
             owner, name, inside = self.path.split("/", 2)
             try:
+                if reason := why_out_of_reach("models", f"{owner}/{name}"):
+                    raise OSError(reason)
                 return (Path(hf_hub_download(f"{owner}/{name}", inside, revision=self.revision)),)
             except (OSError, ValueError) as error:
                 raise ValueError(
-                    f"{self.path!r} is not a file on this machine, and the Hugging Face hub gave nothing: {error} "
-                    "Name a file that exists, or allow the network (unset HF_HUB_OFFLINE)."
+                    f"{self.path!r} is not a file on this machine, and the Hugging Face hub gave nothing: {error}. "
+                    "Name a file that exists, or one of the hub where there is a network."
                 ) from error
         raise ValueError(
             f"{self.path!r} is not a file on this machine; expected a model in the GGUF format. Name one that exists."
