@@ -11,6 +11,9 @@ import pytest
 from rich.console import Console
 
 from nonmember.cli.table import show
+from nonmember.reports.core.numbers import mark_of
+from nonmember.reports.index_page.write import entry_of
+from nonmember.results.load import Run
 from nonmember.results.result import Failure
 
 sys.path.insert(0, str(Path(__file__).parent / "reporting"))
@@ -58,6 +61,17 @@ def test_one_audit_names_its_gates():
         "gate FAILED  fall of the distilled reference's cross-entropy on the set: 2.99998, must be above 3",
     ]
     assert "gate " not in said(result, result), "of many audits the pages tell"
+
+
+def test_a_training_that_made_it_worse_is_marked_in_every_table():
+    worse = made_up.result(corpus="worse", health={"ce_before": 4.0, "ce_after": 4.2, "kl_before": 2.0, "kl_after": 1})
+    assert worse.unlearned == "cross-entropy on the documents"
+    assert made_up.result(health={"kl_before": 2.0, "kl_after": float("nan")}).unlearned == "divergence from the target"
+    text = said(PRISM, worse)
+    assert [line.count("⊖") for line in text.splitlines() if line.startswith("│")] == [0, 1]
+    assert "⊖ training of the distilled reference did not lower what it should" in text
+    assert mark_of(0.01, [Run(worse, "", "")]) == "⊖"
+    assert entry_of(worse, Path("a/result.json"), Path())["unlearned"] == worse.unlearned
 
 
 def test_where_the_truth_is_known_it_is_said_first():

@@ -275,7 +275,7 @@ def test_a_hub_without_a_network_is_refused_at_once(monkeypatch):
     monkeypatch.setattr("socket.getaddrinfo", no_address)
     monkeypatch.setattr("nonmember.runtime.hub.getproxies", dict)
     for spec in (Pretrained("owner/not-cached"), Pretrained("owner/not-cached/model.gguf")):
-        with pytest.raises(ValueError, match="no way to huggingface.co from here"):
+        with pytest.raises(ValueError, match="no way to huggingface"):
             spec.validate()
 
 

@@ -18,7 +18,7 @@ from nonmember.models.exposure import truth_about
 from nonmember.observations import Scored
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.results import answers
-from nonmember.results.result import Health
+from nonmember.results.result import LOWERED, Health
 
 AS_LARGE = 0.95  # of the target's parameters; an adapter adds less than the rest
 
@@ -79,7 +79,7 @@ def _tokenizer_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
 
 def _health_warnings(health: Mapping[str, float], models: Mapping[str, ModelSpec]) -> Iterator[str]:
     made = "distilled reference" if "distilled" in models else "tuned model"
-    for name, what in (("ce", "cross-entropy on the documents"), ("kl", "divergence from the target")):
+    for name, what in LOWERED.items():
         before, after = health.get(f"{name}_before"), health.get(f"{name}_after")
         if before is not None and after is not None and not after < before:
             yield f"The {made}'s {what} did not fall ({before:.3f} to {after:.3f} nats per token)."

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from nonmember.checks import told_apart
 from nonmember.reports.audit_page.gates import gates_of
+from nonmember.reports.core.grid import UNLEARNED, WHY_UNLEARNED
 from nonmember.reports.core.numbers import number_in
 from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
 from nonmember.results.result import PARTS, AuditQuestion, AuditResult, Failure, tokens_in_words
@@ -67,6 +68,8 @@ def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
             f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID
         )
         console.print(", ".join(counts), soft_wrap=True, highlight=False)
+        if any(result.unlearned for result in results):
+            say(console, f"{UNLEARNED} {WHY_UNLEARNED}")
         if len(results) == 1:
             _show_gates(console, results[0])
         for name, result in zip(names, cells, strict=True):
@@ -197,7 +200,7 @@ def _texts(result: AuditResult, statistic: str) -> dict[str, str | None]:
         "rho_DT": _number(number_in(found.details, "rho_distilled_target")),
         statistic: None if found.value is None else _statistic(result),
         "p": None if found.p_value is None else _p_value(found.p_value, result.question.alpha),
-        "verdict": result.answer.conclusion,
+        "verdict": f"{result.answer.conclusion} {UNLEARNED}" if result.unlearned else result.answer.conclusion,
         "truth": result.question.truth or "unknown",
     }
 

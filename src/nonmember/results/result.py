@@ -6,6 +6,7 @@ A schema version says how to read it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -132,6 +133,9 @@ class Verdict(Recorded):
     decision: str  # evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid
     allowed_claim: str  # what may be said, in words
     warnings: tuple[str, ...]  # what stands in its way, or qualifies it
+
+
+LOWERED = {"ce": "cross-entropy on the documents", "kl": "divergence from the target"}  # by training
 
 
 @dataclass(frozen=True)
@@ -277,6 +281,16 @@ class AuditResult(Recorded):
             case "evidence_of_membership", "non_member":
                 return "false alarm"
         return ""
+
+    @property
+    def unlearned(self) -> str:
+        """What the training of the distilled or tuned model did not lower, in words; empty: it lowered all."""
+        found = self.health.training
+        return " and ".join(
+            what
+            for name, what in LOWERED.items()
+            if not found.get(f"{name}_after", -math.inf) < found.get(f"{name}_before", math.inf)
+        )
 
     def that_made(self, made: Mapping[str, int]) -> AuditResult:
         """The same where this run had to make so much."""

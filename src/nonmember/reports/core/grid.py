@@ -30,7 +30,8 @@ class Numeral:
 # How the numbers of one cell stand together.
 PAIR, INTERVAL, RANGE = "{} / {}", "{} [{}, {}]", "{} ({} to {})"
 
-FALSE, MISSED, INVALID = "†", "‡", "⊘"
+FALSE, MISSED, INVALID, UNLEARNED = "†", "‡", "⊘", "⊖"
+WHY_UNLEARNED = "training of the distilled reference did not lower what it should"  # said where the mark stands
 DOUBTED = "⁇"  # probably a slip of the paper: shown as printed, not to be matched
 MARKS = {
     FALSE: "significant, though the truth says otherwise",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Numeral, TableCell, dash
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, UNLEARNED, Numeral, TableCell, dash
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult
 
@@ -137,6 +137,8 @@ def mark_of(p: float, runs: Sequence[Run]) -> str:
     first = runs[0].question
     if any(run.verdict.decision == "invalid" for run in runs):
         return INVALID
+    if any(run.result.unlearned for run in runs):
+        return UNLEARNED
     if len({run.question.truth for run in runs}) != 1:
         return ""
     return mark(p < first.alpha, first.truth, first.claim)

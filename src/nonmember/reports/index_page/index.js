@@ -28,7 +28,8 @@
     const cell = (of, text, kind = null) => element("td", { "data-of": of, class: kind }, ...(text === null || text === "" ? [] : [text]));
     const row = element("tr", { class: box.checked ? "chosen" : null }, element("td", {}, box),
       element("th", { scope: "row" }, heading(audit)),
-      element("td", { class: `v-${audit.decision}`, title: audit.claim }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
+      element("td", { class: `v-${audit.decision}`, title: audit.claim }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null,
+        audit.unlearned ? element("b", { class: "wrong" }, `⊖ training did not lower the ${audit.unlearned}`) : null),
       cell("p", audit.p === null ? null : audit.p_printed, "number"),
       element("td", { "data-of": audit.statistic || null, class: "number" },
         ...(audit.value === null ? [] : [audit.printed, element("small", {}, audit.statistic)])),

@@ -112,6 +112,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         "claim": " ".join([outcome.answer.sentence, *outcome.answer.lines()[1:]]),
         "warnings": list(outcome.without_answers().verdict.warnings),
         "false": outcome.false_claim,
+        "unlearned": outcome.unlearned,
         "statistic": found.name,
         "value": found.value,
         "printed": value,

@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Numeral, TableCell, TableRow
+from nonmember.reports.core.grid import (
+    FALSE,
+    INVALID,
+    MISSED,
+    UNLEARNED,
+    WHY_UNLEARNED,
+    Block,
+    Numeral,
+    TableCell,
+    TableRow,
+)
 from nonmember.reports.core.worlds import Scope
 from nonmember.stats.multiplicity import holm
 
@@ -130,7 +140,9 @@ def say_tests(rows: Sequence[TableRow], *, is_truth_known: bool) -> str:
         return ""
     false, missed, invalid = (sum(number.mark == mark for number in numbers) for mark in (FALSE, MISSED, INVALID))
     errors = f"Against the known truth {false} false {FALSE} and {missed} missed {MISSED}" if is_truth_known else ""
-    counts = ", ".join(filter(None, [errors, f"{invalid} invalid {INVALID}" if invalid else ""]))
+    unlearned = sum(number.mark == UNLEARNED for number in numbers)
+    marked = {f"{invalid} invalid {INVALID}": invalid, f"{unlearned} {UNLEARNED} ({WHY_UNLEARNED})": unlearned}
+    counts = ", ".join(filter(None, [errors, *(text for text, number in marked.items() if number)]))
     text = f"{len(numbers)} p-value{'s' * (len(numbers) > 1)}, Holm-adjusted as one family."
     return f"{text} {counts}." if counts else text
 
