@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 LARGEST_COUNT = 2**31 - 1  # what fits wherever counts end up: lengths of tensors, ids, file formats
 LARGEST_SEED = 2**63 - 1
@@ -119,6 +119,19 @@ def require_kind(value: object, kind: Any, name: str, wanted: str, *, hint: str 
         raise ValueError(wrong(name, f"{wanted}{' or null' if or_null else ''}", value, hint))
 
 
+def returned(value: T, maker: object, *kinds: str) -> T:
+    """The value, where its class or a base of it has one of these names. Raises ValueError for anything else that a
+    class of the user's own returned.
+
+    maker: an object of that class.
+    """
+    if {known.__name__ for known in type(value).__mro__}.isdisjoint(kinds):
+        name = f"{type(maker).__module__}.{type(maker).__qualname__}"
+        wanted = " or ".join(kinds)
+        raise ValueError(f"{name} must return {wanted}; it returned {type(value).__name__}. See docs/extending.md.")
+    return value
+
+
 def require_seed(value: object, name: str = "seed") -> None:
     require_count(value, 0, name, at_most=LARGEST_SEED)
 
@@ -160,6 +173,7 @@ def first_few(values: Iterable[object]) -> str:
 
 # Checks that annotations declare --------------------------------------------------------------------------------------
 
+T = TypeVar("T")
 Check = Callable[..., Any]  # (value, name): raises ValueError; what it returns, if anything, takes the value's place
 
 

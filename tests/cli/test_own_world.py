@@ -115,7 +115,7 @@ def test_two_data_sets_never_share_a_folder(nonmember, mine, monkeypatch):
 WRONG = [
     ("audit", "target.path=nowhere/at/all", "'nowhere/at/all' is not a folder on this machine"),
     ("audit", "target.path=.", "The folder . holds no model: there is no config.json in it."),
-    ("audit", "reference.path=owner/none", "no model of the Hugging Face hub that is in its cache"),
+    ("audit", "reference.path=owner/none", "cannot be read from the Hugging Face hub: HF_HUB_OFFLINE is set"),
     ("audit", "data.path=nowhere.jsonl", "nowhere.jsonl"),
     ("audit", "data.text_field=body", "body"),
     ("audit", "method.alpha=5", "alpha"),

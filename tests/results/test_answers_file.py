@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from nonmember.audits.measuring import rows_of_answers
 from nonmember.endpoints import Answer, AskedDocuments, Completion, ParsedAnswer, Request
 from nonmember.results import answers
@@ -16,7 +18,7 @@ def answered(doc_id, text, *, valid=True, outcome="answered", correct=False):
 
 ASKED = AskedDocuments(
     tuple("abcdef"),
-    None,
+    np.zeros(6),
     {},
     answers=(
         answered("a", "A", correct=True),

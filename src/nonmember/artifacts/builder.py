@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nonmember.artifacts.memory import Memory
 from nonmember.artifacts.spec import Spec
 from nonmember.artifacts.store import Entry, Store, canonical_json
+from nonmember.checks import returned
 from nonmember.runtime.compute import Compute
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Builder:
         name = self._name(spec)
 
         def load() -> T:
-            return spec.load(self, self.entry(spec)) if spec.stored else spec.build(self)
+            made = spec.load(self, self.entry(spec)) if spec.stored else spec.build(self)
+            return returned(made, spec, *spec.gives)
 
         if spec.pool:
             return self.memory.get(spec.pool, name, load, at_most=spec.max_in_memory, rests_on=self._rests_on(spec))

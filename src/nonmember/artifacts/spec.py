@@ -24,6 +24,7 @@ class Spec(ABC, Generic[T]):
     joint: all processes of a distributed run make it together; otherwise the first alone.
     pool: name of what is kept of it for all audits of a process; empty: it is kept by one builder alone.
     max_in_memory: most values kept in that pool, those used last; None: all.
+    gives: names of the classes that the artifact may be of.
     """
 
     kind: ClassVar[str] = ""
@@ -31,6 +32,7 @@ class Spec(ABC, Generic[T]):
     joint: ClassVar[bool] = False
     pool: ClassVar[str] = ""
     max_in_memory: ClassVar[int | None] = None
+    gives: ClassVar[tuple[str, ...]] = ("object",)
 
     @property
     def stored(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nonmember.artifacts import Builder
+from nonmember.checks import returned
 from nonmember.endpoints import Answer, AskedDocuments
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.methods.asked import kind_of
@@ -46,7 +47,7 @@ def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
     builder.ensure_all(item for item in models if not any(parent in models for parent in item.parents()))
     for name, measurement in group.measured.items():
         builder.ensure(measurement.model)
-        results[name] = measurement.measure(builder)
+        results[name] = returned(measurement.measure(builder), measurement, "Measured")
         if measurement.role not in capability:
             capability[measurement.role] = _capability(results[name], measurement.model, builder)
     failed = {name: group.measured[name].failed(item) for name, item in results.items()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from nonmember.checks import require_choice, require_kind, require_seed, require_text
+from nonmember.checks import require_choice, require_kind, require_seed, require_text, returned
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.specs import require_spec
 from nonmember.methods import DocumentGroup, Method, Roles
@@ -69,6 +69,8 @@ class Audit:
     def groups(self) -> dict[str, DocumentGroup]:
         """What the method measures, by group of documents; the suspect set first."""
         groups = self.method.groups(self.roles)
+        for group in returned(groups, self.method, "dict").values():
+            returned(group, self.method, "DocumentGroup")
         return {name: _with_scored_text(group) for name, group in groups.items()} if self.scored_text else groups
 
     @cached_property

@@ -28,6 +28,7 @@ from nonmember.audits.preconditions import (
 )
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
+from nonmember.checks import returned
 from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.models import Access, ModelSpec
 from nonmember.reports.audit_page.write import try_to_write_page
@@ -59,6 +60,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     documents = {name: group.documents for name, group in measured.items()}
     with Stage(f"testing by {audit.method.name}"):
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
+        outcome = returned(outcome, audit.method, "TestOutcome")
     outcome = judged(audit, outcome, training_health(audit.models, builder))
     outcome = require_alike(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = require_unread_third(outcome, audit, builder)

@@ -73,6 +73,7 @@ class CorpusSpec(Checked, Spec[Corpus]):
     fields_called = "`{field}` of {kind}"
     kind = "corpora"
     pool = "corpora"
+    gives = ("Corpus", "Stream")
     stored: ClassVar[bool]
     is_secret: ClassVar[bool] = False  # whether its texts must not leave the machine
 

@@ -10,11 +10,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
-from nonmember.checks import Checked, require_count, require_distinct, require_kind, require_number, wrong
+from nonmember.checks import (
+    Checked,
+    require_choice,
+    require_count,
+    require_distinct,
+    require_kind,
+    require_number,
+    wrong,
+)
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answers
 from nonmember.methods.details import Details
@@ -178,6 +186,11 @@ class TestOutcome:
     warnings: Sequence[str] = ()
     details: Details = field(default_factory=Details)
     distribution: FloatArray = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    def __post_init__(self) -> None:
+        require_choice(self.verdict, get_args(Verdict), "verdict of a TestOutcome")
+        if not (np.isnan(self.p_value) or 0 <= self.p_value <= 1):
+            raise ValueError(f"p_value of a TestOutcome must lie in [0, 1], or be NaN; got {self.p_value}.")
 
     def __str__(self) -> str:
         numbers = f"statistic {self.statistic:.4f} [{self.ci_low:.4f}, {self.ci_high:.4f}], p = {self.p_value:.4g}"

@@ -38,6 +38,7 @@ class ModelSpec(Checked, Spec["LoadedModel"]):
 
     kind = "models"
     pool = "models"
+    gives = ("LoadedModel",)
     max_in_memory = LOADED_MODELS
     has_weights: ClassVar[bool] = True
     answers_by_name: ClassVar[bool] = False  # by the name of a question, without its text

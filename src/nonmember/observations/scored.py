@@ -12,6 +12,7 @@ import numpy as np
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import key_hash
+from nonmember.checks import returned
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.reading import Read, position_limit
@@ -115,7 +116,9 @@ class Scored(Measurement):
 
     def scores(self, inputs: ScoreInputs) -> DocumentScores:
         """The score, with the reason of a table that has no rows of a document in place of the score's own."""
-        scores = self.score(inputs)
+        scores = returned(self.score(inputs), self.score, "DocumentScores")
+        if scores.doc_ids != inputs.tokens.doc_ids:
+            raise ValueError(f"The score {self.score.name} is of other documents than it was given, or reordered them.")
         tables = (inputs.tokens, inputs.other_view, inputs.reference)
         missing = {doc_id: why for table in tables if table is not None for doc_id, why in table.reasons.items()}
         return replace(scores, reasons={doc_id: missing.get(doc_id, why) for doc_id, why in scores.reasons.items()})

@@ -62,14 +62,26 @@ class DocumentScores:
     """One score of the documents of a corpus.
 
     Attributes:
+        doc_ids: Of the documents, each once.
         values: [documents] float64, NaN exactly for the ids in `reasons`.
+        reasons: Id -> why the document has no score.
         counters: What was guarded.
+
+    Raises:
+        ValueError: Where values and reasons do not fit the documents.
     """
 
     doc_ids: tuple[str, ...]
     values: FloatArray
     reasons: Mapping[str, str]
     counters: Mapping[str, int | float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        undefined = np.isnan(np.asarray(self.values, dtype=np.float64))
+        if undefined.shape != (len(self.doc_ids),):
+            raise ValueError(f"{len(self.doc_ids)} documents need as many scores; got an array of {undefined.shape}.")
+        if {self.doc_ids[index] for index in np.flatnonzero(undefined)} != self.reasons.keys():
+            raise ValueError("A score is NaN exactly for the documents that have a reason (scores_with_reasons).")
 
 
 class Score(Checked, ABC):
