@@ -20,7 +20,7 @@ IntArray = npt.NDArray[np.int64]
 
 MIN_CLUSTERS = 10  # of a set, below which nothing follows
 ENVELOPE = "statement.dsse.json"
-NAMES = ("group", "document", "unit")  # columns of scores.parquet that are no scores
+NAMES = ("group", "document", "unit", "stratum")  # columns of scores.parquet that are no scores
 
 
 class Refused(ValueError):

@@ -1,7 +1,7 @@
 """The private file of a sealed hold-out: all documents, and the key that chose which clusters were published.
 
-order     = clusters by HMAC-SHA256(key, "holdout" NUL cluster)
-published = the first round(share * number) of them, at least 2 and at most all but 2
+order     = clusters of a stratum by HMAC-SHA256(key, "holdout" NUL cluster)
+published = the first round(share * number) of them; of a single stratum at least 2 and at most all but 2
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ class Drawn:
     cluster: str
     text: str
     published: bool
+    stratum: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,27 @@ class Draw:
     def to_json(self) -> bytes:
         """As it is written, and hashed."""
         rows = [
-            {"id": item.name, "cluster": item.cluster, "published": item.published, "text": item.text}
+            {"id": item.name, "cluster": item.cluster, "stratum": item.stratum, "published": item.published}
+            | {"text": item.text}
             for item in self.documents
         ]
         content = {"format": FORMAT, "kind": "holdout", "key": self.key.hex(), "share": self.share, "documents": rows}
         return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def drawn(key: bytes, clusters: Iterable[str], share: float) -> set[str]:
-    """Those that are published.
+def drawn(key: bytes, strata: Mapping[str, str], share: float) -> set[str]:
+    """Clusters that are published. strata: cluster -> its stratum.
 
-    >>> sorted(drawn(bytes(32), "abcdef", 0.5))
+    >>> sorted(drawn(bytes(32), dict.fromkeys("abcdef", ""), 0.5))
     ['b', 'c', 'd']
     """
-    order = sorted(set(clusters), key=lambda name: hmac.digest(key, b"holdout\x00" + name.encode(), hashlib.sha256))
-    return set(order[: min(max(2, round(share * len(order))), len(order) - 2)])
+    order = sorted(strata, key=lambda name: hmac.digest(key, b"holdout\x00" + name.encode(), hashlib.sha256))
+    names, published = dict.fromkeys(strata.values()), set[str]()
+    least = 2 if len(names) == 1 else 0
+    for stratum in names:
+        members = [name for name in order if strata[name] == stratum]
+        published |= set(members[: min(max(least, round(share * len(members))), len(members) - least)])
+    return published
 
 
 def read_draw(path: Path) -> Draw:
@@ -58,7 +65,7 @@ def read_draw(path: Path) -> Draw:
         if (found["format"], found["kind"]) != (FORMAT, "holdout"):
             raise ValueError(f"format {found['format']!r}, kind {found['kind']!r}")
         rows = [
-            Drawn(str(row["id"]), str(row["cluster"]), str(row["text"]), bool(row["published"]))
+            Drawn(*(str(row[name]) for name in ("id", "cluster", "text")), bool(row["published"]), str(row["stratum"]))
             for row in found["documents"]
         ]
         draw = Draw(bytes.fromhex(found["key"]), float(found["share"]), tuple(rows))
@@ -66,7 +73,7 @@ def read_draw(path: Path) -> Draw:
             raise ValueError(f"a key of {len(draw.key)} bytes")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise unreadable(path, error) from error
-    published = drawn(draw.key, (item.cluster for item in draw.documents), draw.share)
+    published = drawn(draw.key, {item.cluster: item.stratum for item in draw.documents}, draw.share)
     if wrong := [item.name for item in draw.documents if item.published != (item.cluster in published)]:
         raise ValueError(
             f"{wrong[0]} in {path.name} is not where the key draws it: the file was changed, or the draw was not left "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -91,6 +92,38 @@ def permuted_until_decided(
         drawn += number
         p = (1 + as_high) / (1 + drawn)
         number = draws_to_add(p, drawn, alpha)
+    return p, drawn
+
+
+def permuted_within_strata(
+    strata: IntArray, number: int, statistic: Statistic, draws: int, alpha: float, rng: np.random.Generator
+) -> tuple[float, int | None]:
+    """The same of units that change groups within their stratum alone; the first `number` units are the first group.
+    All ways where they are no more than the draws."""
+    members = [np.flatnonzero(strata == name) for name in np.unique(strata)]
+    sizes = [int((item < number).sum()) for item in members]
+    units = np.arange(len(strata))
+    observed = float(statistic(units[:number].astype(float), units[number:].astype(float), -1))
+
+    def reach(first: IntArray) -> int:
+        rest = np.array([np.setdiff1d(units, row) for row in first])
+        return int((statistic(first.astype(float), rest.astype(float), -1) >= observed - abs(observed) * 1e-14).sum())
+
+    ways = math.prod(math.comb(len(item), size) for item, size in zip(members, sizes, strict=True))
+    if ways <= draws:
+        chosen = itertools.product(
+            *(itertools.combinations(item, size) for item, size in zip(members, sizes, strict=True))
+        )
+        return reach(np.array([np.concatenate(way) for way in chosen]).astype(np.int64)) / ways, None
+    as_high, drawn, p, step = 0, 0, 1.0, max(1, 2**20 // len(units))
+    while draws:
+        for start in range(0, draws, step):
+            keys = rng.random((min(step, draws - start), len(units)))
+            order = [item[np.argsort(keys[:, item], axis=1)] for item in members]
+            as_high += reach(np.hstack([rows[:, :size] for rows, size in zip(order, sizes, strict=True)]))
+        drawn += draws
+        p = (1 + as_high) / (1 + drawn)
+        draws = draws_to_add(p, drawn, alpha)
     return p, drawn
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,18 @@ from nonmember.records import Corpus
 from nonmember.scores import Loss
 from nonmember.training import Trained
 
-DOCUMENTS = Corpus(texts(80, "suspect", per_cluster=2).documents)
+DOCUMENTS = Corpus(
+    tuple(
+        replace(item, author=f"author {index // 20}")
+        for index, item in enumerate(texts(80, "suspect", per_cluster=2).documents)
+    )
+)
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory) -> tuple[Path, dict[str, bytes]]:
+@pytest.fixture(scope="module", params=[None, "author"])
+def bundle(tmp_path_factory, request) -> tuple[Path, dict[str, bytes]]:
     folder = tmp_path_factory.mktemp("holdout")
-    made = planting.make(folder, DOCUMENTS)
+    made = planting.make(folder, DOCUMENTS, strata=request.param)
     published, kept = (Drawn(str(made.private), part, made.commitment) for part in ("published", "kept"))
     read = tiny.Texts(published.build(None).documents)
     question = audit(
@@ -70,6 +76,16 @@ def test_clusters_that_the_draw_does_not_know_are_found(bundle, tmp_path):
 
     path = written(rows(SCORES, change)(files), tmp_path / "bundle.zip")
     require_found(path, "not counted by the clusters of the draw", **given(folder))
+
+
+def test_strata_that_the_draw_does_not_know_are_found(bundle, tmp_path):
+    folder, files = bundle
+
+    def change(columns: dict) -> None:
+        columns["stratum"] = [int(unit) % 3 for unit in columns["unit"]]
+
+    path = written(rows(SCORES, change)(files), tmp_path / "bundle.zip")
+    require_found(path, "not counted by the strata of the draw", **given(folder))
 
 
 def test_a_score_that_was_raised_is_found(bundle, tmp_path):

@@ -97,6 +97,7 @@ def join(corpus: Corpus, values_of: Mapping[str, DocumentScores | Embeddings]) -
         values=values,
         cluster_ids=tuple(document.cluster_id for document in kept),
         texts=tuple(document.text for document in kept),
+        domains=tuple(document.domain for document in kept),
         embeddings=embeddings,
         answers=answers,
         excluded=excluded,

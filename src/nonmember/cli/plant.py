@@ -26,9 +26,11 @@ copies=1      documents that each goes into     length=12   words of a random ca
 temperature=1.5   of sampling                  paraphrases=FILE   JSON Lines: id, and a list paraphrases
 Other settings are those of `nonmember score`, such as data.text_field=body, model@target=endpoint or trainer=gpu.
 
-  nonmember plant holdout documents=FILE_OR_FOLDER out=FOLDER share=0.5
+  nonmember plant holdout documents=FILE_OR_FOLDER out=FOLDER share=0.5 strata=author
 A secret key draws the share of the documents (whole clusters: data.cluster_field) to publish; the others are kept:
 published.jsonl, kept.jsonl, holdout.private.json (keep both secret), commitment.txt. Test: method=holdout.
+strata        title, author, domain or length: the share is drawn of each by itself, which raises the test's power
+Who publishes everything publishes kept.jsonl later: the test holds for models whose data were collected before.
 
 The power that so many have is printed, by what reading moved canaries in our study (docs/studies/canaries.md).
 """
@@ -76,7 +78,7 @@ def main() -> None:
 
 
 def _holdout(given: list[str]) -> None:
-    paths, own, overrides = _split(given, ["share"])
+    paths, own, overrides = _split(given, ["share", "strata"])
     from nonmember.config.runs import reading
     from nonmember.evidence.canaries import COMMITMENT, require_new
     from nonmember.evidence.holdout import FILES, KEPT, PUBLISHED, SHIFTS, holdout_power, make

@@ -226,7 +226,11 @@ def _scores(
         for group, doc_id in zip(groups, doc_ids, strict=True)
     ]
     number = {unit: index for index, unit in enumerate(sorted(set(units)))}
+    domains = {item.doc_id: item.domain for corpus in corpora.values() for item in corpus.documents}
+    strata = [domains[doc_id] for doc_id in doc_ids] if result.question.method == "holdout" else []
+    order = sorted(set(strata))
     return {
+        **({"stratum": [order.index(name) for name in strata]} if len(order) > 1 else {}),
         "group": groups,
         "document": [names[group][doc_id] for group, doc_id in zip(groups, doc_ids, strict=True)],
         "unit": [number[unit] for unit in units],

@@ -151,6 +151,7 @@ class ScoredDocuments:
     values: Mapping[str, FloatArray]
     cluster_ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
     embeddings: Mapping[str, VectorArray] = field(default_factory=dict)
     answers: Mapping[str, tuple[Answers, ...]] = field(default_factory=dict)
     excluded: Mapping[str, Exclusion] = field(default_factory=dict)

@@ -181,10 +181,12 @@ def permuted_means(
     claims: Mapping[Verdict, str],
     min_clusters: int,
     rng: np.random.Generator,
+    strata: Sequence[str] | None = None,
 ) -> TestOutcome:
     """The outcome for the mean of suspect documents less that of held-out ones, whole clusters changing sets.
 
-    A document's value is the target's, less the reference's where there is one. p is of `permuted_mean_difference`.
+    A document's value is the target's, less the reference's where there is one. p is of `permuted_mean_difference`, as
+    `strata` is.
     """
     groups = [documents[group] for group in (SUSPECT, HELDOUT)]
     suspect, heldout = map(_gains, groups)
@@ -198,7 +200,11 @@ def permuted_means(
     permuted = PermutationP(np.nan)
     if varies:
         permuted = permuted_mean_difference(
-            suspect, heldout, *clusters, num_permutations=num_permutations, alpha=method.alpha, rng=rng
+            *(suspect, heldout, *clusters),
+            num_permutations=num_permutations,
+            alpha=method.alpha,
+            rng=rng,
+            strata=strata,
         )
     verdict: Verdict = "evidence_of_membership" if permuted.p_value < method.alpha else "inconclusive"
     if not varies:

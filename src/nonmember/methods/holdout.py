@@ -45,7 +45,7 @@ CLAIMS: Mapping[Verdict, str] = {
 @dataclass(frozen=True)
 class Holdout(Method):
     """The statistic is the mean score of published documents less that of kept ones; p is of a permutation of the draw,
-    by whole clusters."""
+    by whole clusters and within strata."""
 
     score: Annotated[Score, require_score_by_itself]  # of the target; those that take a reference subtract it
     commitment: Annotated[str | None, as_sha256]  # to the private file, as it was made public
@@ -70,7 +70,8 @@ class Holdout(Method):
         }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        found = permuted_means(self, documents, self.num_permutations, CLAIMS, 2, rng)
+        strata = [name for group in (SUSPECT, HELDOUT) for name in documents[group].domains] or None
+        found = permuted_means(self, documents, self.num_permutations, CLAIMS, 2, rng, strata)
         if found.verdict == "invalid":
             return found
         warnings = [] if self.commitment else [NO_COMMITMENT.replace("variants", "documents")]

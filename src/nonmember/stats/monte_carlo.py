@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -64,6 +65,7 @@ def permutation_p(
     num_permutations: int,
     alpha: float,
     rng: np.random.Generator,
+    strata: npt.NDArray[np.int64] | None = None,
 ) -> PermutationP:
     """One-sided p of a statistic of two groups whose units change groups at random.
 
@@ -77,6 +79,8 @@ def permutation_p(
         num_permutations: B to begin with.
         alpha: Level of the test.
         rng: Of the permutations.
+        strata: [units of the first group, then of the second] whole numbers; units change groups within their stratum
+            alone, so that each keeps its numbers. None: all are one.
 
     Raises:
         ValueError: For an empty group, or one of a single unit.
@@ -89,6 +93,10 @@ def permutation_p(
     >>> permutation_p(first, second, difference, num_permutations=100, alpha=0.05, rng=rng)
     PermutationP(p_value=0.1, num_draws=None)
     """
+    if strata is not None and len(np.unique(strata)) > 1:
+        return _within_strata(
+            np.concatenate([first, second]), first.size, strata, statistic, num_permutations, alpha, rng
+        )
     if math.comb(first.size + second.size, first.size) <= num_permutations:
         enumerated = scipy.stats.permutation_test(
             (first, second), statistic, vectorized=True, n_resamples=math.inf, alternative="greater"
@@ -106,6 +114,46 @@ def permutation_p(
             batch=max(1, _BLOCK_ELEMENTS // (first.size + second.size)),
         )
         as_high += round(float(drawn.pvalue) * (more + 1)) - 1
+        num_draws += more
+        p_value = (1 + as_high) / (1 + num_draws)
+        more = draws_to_add(p_value, num_draws, alpha)
+    return PermutationP(p_value, num_draws)
+
+
+def _within_strata(
+    units: npt.NDArray[Any],
+    number: int,
+    strata: npt.NDArray[np.int64],
+    statistic: Callable[..., npt.NDArray[np.float64]],
+    num_permutations: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> PermutationP:
+    """number: units of the first group, which come first."""
+    observed = float(statistic(units[:number], units[number:], axis=-1))
+    least = observed - abs(observed) * 1e-14  # sums in another order
+    of_stratum = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+    num_first = [int((members < number).sum()) for members in of_stratum]
+
+    def count(first_BN: npt.NDArray[np.int64]) -> int:
+        """How many of these first groups reach what was observed."""
+        is_first = np.zeros((len(first_BN), units.size), dtype=bool)
+        np.put_along_axis(is_first, first_BN, True, axis=1)
+        second_BN = np.nonzero(~is_first)[1].reshape(len(first_BN), -1)
+        return int((statistic(units[first_BN], units[second_BN], axis=-1) >= least).sum())
+
+    if (num_ways := math.prod(map(math.comb, map(len, of_stratum), num_first))) <= num_permutations:
+        ways = itertools.product(*map(itertools.combinations, of_stratum, num_first))
+        return PermutationP(count(np.array([list(itertools.chain(*way)) for way in ways])) / num_ways)
+    as_high, num_draws, more, p_value = 0, 0, num_permutations, 1.0
+    while more:
+        for start in range(0, more, block := max(1, _BLOCK_ELEMENTS // units.size)):
+            keys = rng.random((min(block, more - start), units.size))
+            drawn = [
+                members[np.argsort(keys[:, members], axis=1)[:, :size]]
+                for members, size in zip(of_stratum, num_first, strict=True)
+            ]
+            as_high += count(np.concatenate(drawn, axis=1))
         num_draws += more
         p_value = (1 + as_high) / (1 + num_draws)
         more = draws_to_add(p_value, num_draws, alpha)

@@ -331,6 +331,7 @@ def permuted_mean_difference(
     num_permutations: int,
     alpha: float,
     rng: np.random.Generator,
+    strata: Sequence[Hashable] | None = None,
 ) -> PermutationP:
     """Studentized permutation test of H0: documents of both groups are alike, against a higher mean of the first.
 
@@ -347,6 +348,8 @@ def permuted_mean_difference(
         num_permutations: To begin with (`monte_carlo.permutation_p`).
         alpha: Level of the test.
         rng: Of the permutations.
+        strata: [N of the first, then of the second] within which alone clusters change groups; a cluster is of its
+            first document's.
 
     Returns:
         The one-sided p, small where the first mean is above the second.
@@ -382,9 +385,19 @@ def permuted_mean_difference(
         (mean_x, variance_x), (mean_y, variance_y) = (mean_and_variance(item.astype(np.int64)) for item in (x, y))
         return np.asarray((mean_x - mean_y) / np.sqrt(variance_x + variance_y + rounding**2))
 
-    clusters = np.arange(sums_G.size)
+    clusters, strata_G = np.arange(sums_G.size), None
+    if strata is not None:
+        first_of = [np.unique(of, return_index=True)[1] for _, of in groups]
+        named = [strata[index] for index in (*first_of[0], *(first_of[1] + groups[0][0].size))]
+        strata_G = np.unique(np.array(list(map(str, named))), return_inverse=True)[1]
     return permutation_p(
-        clusters[:number], clusters[number:], t, num_permutations=num_permutations, alpha=alpha, rng=rng
+        clusters[:number],
+        clusters[number:],
+        t,
+        num_permutations=num_permutations,
+        alpha=alpha,
+        rng=rng,
+        strata=strata_G,
     )
 
 

@@ -40,7 +40,11 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     statistic = _t_of(gains, clusters)
     sizes = tuple(len(np.unique(of)) for of in clusters)
     drawn_from = np.arange(sizes[0], dtype=float), np.arange(sizes[0], sum(sizes), dtype=float)
-    if math.comb(sum(sizes), sizes[0]) <= number:
+    if (strata := audit.table.get("stratum")) is not None:  # a document's; groups stand one below the other
+        of = np.concatenate([clusters[0], clusters[1] + sizes[0]])
+        strata = np.asarray(strata)[np.unique(of, return_index=True)[1]]
+        p, draws = resampling.permuted_within_strata(strata, sizes[0], statistic, number, audit.alpha, audit.rng())
+    elif math.comb(sum(sizes), sizes[0]) <= number:
         p = resampling.permuted(*drawn_from, statistic, np.inf, None)
     else:
         p, draws = resampling.permuted_until_decided(*drawn_from, statistic, number, audit.alpha, audit.rng())
@@ -111,9 +115,15 @@ def check_draw(audit: Audit, draw: Draw, digest: str, secret: bytes | None, repo
         for group, published in (("suspect", True), ("heldout", False))
         if audit.described["documents"].get(group) != [names[i] for i in draw.documents if i.published == published]
     ]
-    pairs = {(item.cluster, audit.units[name]) for item, name in names.items() if name in audit.units}
-    if not len(pairs) == len({cluster for cluster, _ in pairs}) == len({unit for _, unit in pairs}):
-        wrong.append("documents are not counted by the clusters of the draw")
+    strata = dict(zip(audit.table["document"], audit.table.get("stratum", [0] * len(names)), strict=False))
+    for what, of_draw, of_audit in (
+        ("clusters", [item.cluster for item in names], audit.units),
+        ("strata", [item.stratum for item in names], strata),
+    ):
+        known = ((own, of_audit[name]) for own, name in zip(of_draw, names.values(), strict=True) if name in of_audit)
+        pairs = set(known)
+        if not len(pairs) == len({own for own, _ in pairs}) == len({found for _, found in pairs}):
+            wrong.append(f"documents are not counted by the {what} of the draw")
     report.require_none(
         "documents of the draw", wrong, f"all {len(names)} are those of the private file.", "not those of the file: "
     )

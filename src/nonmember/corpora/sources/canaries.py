@@ -77,7 +77,10 @@ class Canaries(_Sealed):
 
 @dataclass(frozen=True)
 class Drawn(_Sealed):
-    """The documents of a sealed hold-out. part: those that were published, or those that were kept."""
+    """The documents of a sealed hold-out; a document's domain is its stratum.
+
+    part: those that were published, or those that were kept.
+    """
 
     part: Literal["published", "kept"]
 
@@ -86,7 +89,7 @@ class Drawn(_Sealed):
     def build(self, builder: Builder) -> Corpus:
         return Corpus(
             tuple(
-                document(item.name, item.text, item.cluster, "")
+                document(item.name, item.text, item.cluster, item.stratum)
                 for item in read_draw(self._committed()).documents
                 if item.published == (self.part == "published")
             )
