@@ -65,7 +65,7 @@ def read_draw(path: Path) -> Draw:
         if (found["format"], found["kind"]) != (FORMAT, "holdout"):
             raise ValueError(f"format {found['format']!r}, kind {found['kind']!r}")
         rows = [
-            Drawn(*(str(row[name]) for name in ("id", "cluster", "text")), bool(row["published"]), str(row["stratum"]))
+            Drawn(str(row["id"]), str(row["cluster"]), str(row["text"]), bool(row["published"]), str(row["stratum"]))
             for row in found["documents"]
         ]
         draw = Draw(bytes.fromhex(found["key"]), float(found["share"]), tuple(rows))

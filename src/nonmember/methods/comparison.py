@@ -200,11 +200,7 @@ def permuted_means(
     permuted = PermutationP(np.nan)
     if varies:
         permuted = permuted_mean_difference(
-            *(suspect, heldout, *clusters),
-            num_permutations=num_permutations,
-            alpha=method.alpha,
-            rng=rng,
-            strata=strata,
+            suspect, heldout, *clusters, num_permutations=num_permutations, alpha=method.alpha, rng=rng, strata=strata
         )
     verdict: Verdict = "evidence_of_membership" if permuted.p_value < method.alpha else "inconclusive"
     if not varies:
