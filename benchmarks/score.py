@@ -94,7 +94,7 @@ def packaged(name: str, outputs: Path) -> tuple[Any, Any]:
     from nonmember.config.compose import composed
     from nonmember.config.runs import builder_of, scoring_of
 
-    with composed("score", [f"model={name}", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (
+    with composed("score", [f"model@target={name}", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (
         config,
         _,
     ):

@@ -17,7 +17,7 @@ SAYS_NOTHING = re.compile(
     r"(final|last|best|latest|merged|my)?[-_]?(model|models|checkpoint|checkpoints|ckpt|weights|adapter|export|output)"
     r"|final|last|best|latest|merged|main|hf|snapshots?|resolve|output|outputs|data|dataset|datasets|text|texts"
     r"|(train|test|validation|valid|val|dev|default|part|shard|file)?([-_.]?\d+)*([-_]of[-_]\d+)?"
-    r"|canaries\.private|(checkpoint|ckpt|step|global_step|epoch|iter)[-_]?\d+|[0-9a-f]{40}|\.*|\W*",
+    r"|(canaries|holdout)\.private|(checkpoint|ckpt|step|global_step|epoch|iter)[-_]?\d+|[0-9a-f]{40}|\.*|\W*",
     re.IGNORECASE,
 )
 
