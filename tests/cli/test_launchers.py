@@ -8,9 +8,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
 import pytest
 from omegaconf import OmegaConf
 
@@ -117,3 +119,37 @@ def test_two_cells_side_by_side(launcher, tmp_path):
     assert "failed" in done.stdout
     assert "has no column 'text'" in done.stdout
     assert "nonmember audit: " in done.stderr
+
+
+@pytest.mark.slow
+def test_where_a_worker_is_killed_the_other_goes_on_and_what_they_share_is_made_once(tmp_path):
+    """Two cells want one distilled reference; the worker that trains it is killed in the midst. Its cell is made when
+    the same command is given again."""
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
+    documents = write_rows(tmp_path / "docs.jsonl", rows_of(tiny.random_texts(32, seed=3)))
+    target, reference = (tiny.model_folder(tmp_path / f"tiny{seed}", seed) for seed in (0, 1))
+    changed = ("launcher=submitit_local", "name=beside", "method.score.k=0.1,0.5", "gates=off")
+    epochs = "method.distillation.optimization.epochs=100"
+    command, *arguments = question(target, reference, documents, *changed, epochs)
+    line = [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    run = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+    killed = False
+    while run.poll() is None and not killed:
+        time.sleep(0.2)
+        under_way = psutil.Process(run.pid).children(recursive=True)
+        workers = [item for item in under_way if "submitit.core._submit" in item.cmdline()]
+        if len(workers) == 2 and list(tmp_path.glob("outputs/store/models/.partial-*")):
+            max(workers, key=lambda item: item.cpu_times().user).kill()
+            killed = True
+    out, _ = run.communicate()
+    assert killed, out.decode()
+    folder = tmp_path / "outputs" / "audits" / "beside"
+    (path,) = folder.glob("*/result.json")
+    assert AuditResult.load(path).provenance.made["models_trained"] == 1, "the other trained it to its end"
+    again = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert again.returncode == 0, again.stderr
+    results = [AuditResult.load(path) for path in folder.glob("*/result.json")]
+    assert sorted(item.question.settings["score"]["k"] for item in results) == [0.1, 0.5]
+    assert sorted(item.provenance.made["models_trained"] for item in results) == [0, 1]
+    assert len({item.provenance.keys["distilled"] for item in results}) == 1
