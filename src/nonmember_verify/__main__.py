@@ -1,5 +1,7 @@
 """python -m nonmember_verify BUNDLE"""
 
-from nonmember_verify.cli import run
+import sys
 
-run()
+from nonmember_verify.cli import main
+
+sys.exit(main())

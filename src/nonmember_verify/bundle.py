@@ -38,8 +38,6 @@ def read(path: Path) -> dict[str, bytes]:
             if strange := [entry for entry in entries if entry.compress_type != zipfile.ZIP_STORED or entry.is_dir()]:
                 raise Refused(f"{strange[0].filename} is compressed, or a folder; a bundle holds plain files.")
             return {name: archive.read(name) for name in names}
-    except FileNotFoundError:
-        raise Refused(f"There is no file {path}.") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise Refused(f"The archive cannot be read ({error}): it is not a bundle, or it is damaged.") from error
 
@@ -119,8 +117,6 @@ class Audit:
         table = self.table
         groups, documents = (np.array(table[name], dtype=object) for name in ("group", "document"))
         units = np.asarray(table["unit"])
-        if len(units) and not np.issubdtype(units.dtype, np.integer):
-            raise Refused("the units of documents are no whole numbers")
         found = {}
         for name in dict.fromkeys([*table["group"], *self.described["documents"]]):
             own, known = groups == name, self.described["columns"].get(name, {})
@@ -143,13 +139,6 @@ class Audit:
             for name, group in self.groups.items()
             for document, unit in zip(group.documents, group.units.tolist(), strict=True)
         }
-
-    @cached_property
-    def distribution(self) -> FloatArray | None:
-        name = f"{self.folder}/distribution.parquet"
-        if name not in self.files:
-            return None
-        return np.asarray(table_of(self.files, name)["statistic"], dtype=np.float64)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -193,23 +182,7 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
         table = pq.ParquetFile(io.BytesIO(files[name])).read().combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
-    _require_plain(table.schema, name)
     return {column: _values(table[column]) for column in table.column_names}
-
-
-def _require_plain(schema: Any, table: str) -> None:
-    """Refuse columns of other things than names, numbers and lists of numbers."""
-    import pyarrow as pa
-
-    def is_number(kind: Any) -> bool:
-        return pa.types.is_integer(kind) or pa.types.is_floating(kind)
-
-    for column in schema:
-        kind = column.type
-        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, pa.types.is_null, is_number)
-        if not (is_number(kind.value_type) if is_list else any(test(kind) for test in plain)):
-            raise Refused(f"{table} holds a column of {kind}; a table of a bundle has names and numbers.")
 
 
 def _values(column: Any) -> Any:

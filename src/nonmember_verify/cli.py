@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember_verify.commitments import secret_of
-from nonmember_verify.envelope import fingerprint_of_file
+from nonmember_verify.envelope import fingerprint, public_key
 
 if TYPE_CHECKING:
     from nonmember_verify.report import Report
@@ -33,11 +33,7 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
         sys.stdout.reconfigure(errors="replace")  # a name may hold what the terminal cannot show
     try:
         report = _report(options, helpers)
-    except OSError as error:
-        path = error.filename or options.bundle
-        sys.stderr.write(f"nonmember verify: {path} cannot be read: {error.strerror or error}\n")
-        return 2
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         sys.stderr.write(f"nonmember verify: {error}\n")
         return 2
     status = 1 if report.failures else 3 if report.num_as_stated else 0
@@ -53,7 +49,7 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
         *(f"It says: {line.told}" for line in report.lines if line.kind == "ok" and line.what.endswith("answer")),
         *report.failures,
         "",
-        *(f"{line}: {line.fields}" if options.fields and line.fields else line for line in report.lines),
+        *report.lines,
     ]
     for line in lines:
         sys.stdout.write(f"{''.join(item if item.isprintable() else '?' for item in str(line))}\n")
@@ -72,10 +68,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--documents", type=Path, help="JSON Lines with id and text: are they the committed ones?")
     parser.add_argument("--secret", type=Path, help="the auditor's file SEAL.private, which --documents needs")
     parser.add_argument("--canaries", type=Path, help="the revealed private file: did its key choose what is public?")
-    parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
-    parser.add_argument("-k", "--num-documents", type=int, default=8, help="how many, drawn at random (8)")
-    parser.add_argument("--fields", action="store_true", help="name the fields that no check reads")
-    parser.add_argument("--json", action="store_true", help="the lines as JSON")
+    parser.add_argument(
+        "--model", type=Path, help="the target: eight documents, drawn now, are observed again (whole package)"
+    )
+    parser.add_argument("--json", action="store_true", help="the lines as JSON, with the fields that no check reads")
     options = parser.parse_args(arguments)
     if options.model is not None and not options.model.is_dir():
         parser.error(f"--model must be the folder of a model; there is none at {options.model}")
@@ -86,10 +82,10 @@ def _report(options: argparse.Namespace, helpers: dict[str, Any]) -> Report:
     from nonmember_verify.verify import Given, verify
 
     given = Given(
-        fingerprint=fingerprint_of_file(options.signer) if options.signer else None,
+        fingerprint=fingerprint(public_key(options.signer.read_bytes())) if options.signer else None,
         documents=_documents(options.documents) if options.documents else (),
         secret=secret_of(options.secret) if options.secret else None,
-        **{name: getattr(options, name) for name in ("canaries", "model", "num_documents")},
+        **{name: getattr(options, name) for name in ("canaries", "model")},
         **helpers,
     )
     return verify(options.bundle, given)
@@ -105,7 +101,3 @@ def _documents(path: Path) -> list[tuple[str, str]]:
             except (ValueError, KeyError, TypeError):
                 raise ValueError(f"Line {number} of {path} must be a JSON object with id and text.") from None
     return documents
-
-
-def run() -> None:
-    sys.exit(main())

@@ -12,7 +12,7 @@ from nonmember_verify.bundle import Audit
 from nonmember_verify.envelope import plain
 
 FORMAT = 2  # of an audit's question; a change of code that moves results raises it
-KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded", "AnswerProbability")  # of columns of scores
+KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded")  # of columns of scores
 VERDICTS = ("evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid")
 _TABLE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 _EVERY = _TABLE.pop("every")
@@ -53,6 +53,7 @@ def unknown_of(audit: Audit) -> list[str]:
         *(f"measurement {item!r}" for item in sorted(kinds.difference(KINDS)) if method in _TABLE),
         *([f"format {form!r}"] if form != FORMAT else []),
         *([f"verdict {decision!r}"] if decision not in VERDICTS else []),
+        *(f"gate {name}" for name in (audit.details or {}).get("gates") or {} if name not in BOUNDS),
         *(f"setting {item}" for item in unknown_settings(audit.settings, known_of_method(method))),
     ]
 

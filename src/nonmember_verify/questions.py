@@ -8,15 +8,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nonmember_verify.bundle import Audit, Refused
+from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment, root
-from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, digests_of, opened, plain, sha256
+from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, plain, sha256
 from nonmember_verify.known import draws_clusters
-from nonmember_verify.report import Report, some
+from nonmember_verify.report import Report, shown, some
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
-MOST_DRAWS = 2_000_000
 RANGES = {  # of settings without which any number would be evidence: from the one to below the other
     "alpha": (0, 1),
     "margin": (0, 2),
@@ -34,11 +33,7 @@ def key_hash(value: Any) -> str:
 
 
 def check_question(audit: Audit, report: Report) -> None:
-    """Identity, settings and recipes against the hashes in the result, and against one another. Raises Refused where
-    the settings ask for more work than any audit does."""
-    for name in ("num_resamples", "num_permutations"):
-        if (asked := audit.settings.get(name) or 0) > MOST_DRAWS:
-            raise Refused(f"{name} is {asked:,}; the verifier makes at most {MOST_DRAWS:,}.")
+    """Identity, settings and recipes against the hashes in the result, and against one another."""
     described, keys = audit.described, audit.result["provenance"]["keys"]
     identity = described["identity"]
     redacted = [name for name in described["redacted"] if LEFT_OUT in canonical(described[name])]
@@ -128,12 +123,7 @@ def differences(
         for index, pair in enumerate(zip(first, second, strict=True)):
             yield from differences(*pair, f"{where}[{index}]", words)
     elif first != second or isinstance(first, bool) != isinstance(second, bool):
-        yield words.format(where=where, one=_short(first), other=_short(second))
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        yield words.format(where=where, one=shown(repr(first)), other=shown(repr(second)))
 
 
 # The seal -------------------------------------------------------------------------------------------------------------
@@ -175,8 +165,6 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
     cells, by_key = ({cell[name]: cell for cell in sealed} for name in ("cell", "audit"))
     if len(cells) < len(sealed):
         report.failed("seal", "it fixes several questions under one name, so that any of them could be shown.")
-    if digests_of(seal) != {name: sha256(canonical(cell)) for name, cell in cells.items()}:
-        report.failed("seal", "the hashes of its cells are not those of the questions in it.")
     # A folder may have been given another name; the question is the same.
     found = [cells.get(item.cell) or by_key.get(item.described["audit"]) for item in audits]
     names = [cell["cell"] for cell in found if cell is not None]

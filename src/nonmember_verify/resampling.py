@@ -9,8 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from nonmember_verify.bundle import Audit, FloatArray, IntArray
-from nonmember_verify.report import Report
+from nonmember_verify.bundle import FloatArray, IntArray
 
 Statistic = Callable[..., FloatArray]  # of two arrays of units and the axis that they lie along
 ZERO = 1e-12  # a difference of correlations that is zero may come out as that
@@ -133,14 +132,3 @@ def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, f
         return None, None
     low, high = np.quantile(defined, (alpha / 2, 1 - alpha / 2))
     return float(low), float(high)
-
-
-def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
-    stated = audit.distribution
-    same = stated is not None and stated.shape == found.shape and np.allclose(stated, found, 0, 1e-9, equal_nan=True)
-    report.require(
-        "resampled statistics",
-        same,
-        f"all {len(found):,} are those in the bundle.",
-        "those in the bundle are not the ones that the seed gives.",
-    )

@@ -68,19 +68,6 @@ def _standardised(tokens: Tokens, compat: str) -> FloatArray:
     return np.asarray(np.where((std < SIGMA_EPS) & (np.abs(deviation) < SIGMA_EPS), 0.0, z))
 
 
-def _perturbed(tables: list[Tokens], score: Described) -> float:
-    loss, other = _nll(tables[0]), _nll(tables[1])
-    match score["quantity"]:
-        case "ppl_ratio":
-            return -math.exp(loss - other)
-        case "ppl_difference":
-            return math.exp(other) - math.exp(loss)
-        case "loss_ratio":
-            return other / loss if loss > 0 else math.nan
-        case _:
-            return other - loss
-
-
 def _votes(tables: list[Tokens], score: Described) -> float:
     """Of windows of tokens the share whose sum is higher under the first model (ties are halves), mean over widths."""
     gain = tables[0]["log_prob"] - tables[1]["log_prob"]
@@ -100,18 +87,16 @@ class Score:
     # Its value, from the tables of one document, its settings and the compressed size of the text.
     compute: Callable[[list[Tokens], Described, int], float]
     settings: str = ""  # that are taken into account, as in methods.toml
-    # What its second table is a view of, or the setting that names it; "reference": the same text under the reference.
-    second: str = ""
+    second: str = ""  # what its second table is a view of; "reference": the same text under the reference
     is_ordered: bool = False  # whether it takes tokens in their order, which bundles tell only with token ids
 
-    def views(self, score: Described) -> list[str]:
+    @property
+    def views(self) -> list[str]:
         """Of the text, in the order of the tables."""
-        second = "original" if self.second == "reference" else score.get(self.second, self.second)
-        return ["original", second] if self.second else ["original"]
+        return ["original", self.second.replace("reference", "original")] if self.second else ["original"]
 
 
 _K = "k compat=none|official"
-_PERTURBED = "perturbation quantity=ppl_ratio|ppl_difference|loss_ratio|loss_difference"
 SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
     "Loss": Score("loss", lambda t, s, z: -_nll(t[0])),
     "Perplexity": Score("perplexity", lambda t, s, z: -math.exp(_nll(t[0]))),
@@ -125,7 +110,6 @@ SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
     "MaxK": Score("maxk({k:g})", lambda t, s, z: -_mean_of_least(-t[0]["log_prob"], s), _K),
     "MinKPlusPlus": Score("minkpp({k:g})", lambda t, s, z: _mean_of_least(_standardised(t[0], s["compat"]), s), _K),
     "Lowercase": Score("lowercase", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="lowercase"),
-    "Perturbed": Score("{perturbation}_{quantity}", lambda t, s, z: _perturbed(t, s), _PERTURBED, "perturbation"),
     "ReferenceDifference": Score("ref_diff", lambda t, s, z: _nll(t[1]) - _nll(t[0]), second="reference"),
     "ReferenceRatio": Score("ref_ratio", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="reference"),
     "Wbc": Score(
@@ -226,7 +210,7 @@ def _why_not(how: Described) -> str:
         return "a divergence needs the whole distributions of two models, which no bundle holds"
     if how["kind"] == "Reordered":
         return "log-likelihoods of an ordered file are taken as stated"
-    if how["kind"] == "Asked" or how.get("score", {}).get("kind") == "AnswerProbability":
+    if how["kind"] == "Asked":
         return "what a model answered is taken as stated; the answers are not in the bundle"
     if not is_known(how["score"]):
         stated = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
@@ -239,11 +223,10 @@ def _why_not(how: Described) -> str:
 def _problem(audit: Audit, group: str, column: str, how: Described, tables: Tables) -> str:
     """Empty where all is well."""
     where, score = f"{column} of the {group} set", SCORES[how["score"]["kind"]]
-    views = score.views(how["score"])
-    if len(how["tables"]) != len(views):
-        return f"{where} is made from {len(views)} tables of token statistics, and {len(how['tables'])} are named"
+    if len(how["tables"]) != len(score.views):
+        return f"{where} is made from {len(score.views)} tables of token statistics, and {len(how['tables'])} are named"
     roles = (how["role"], "reference" if score.second == "reference" else how["role"])
-    for name, view, role in zip(how["tables"], views, roles, strict=False):
+    for name, view, role in zip(how["tables"], score.views, roles, strict=False):
         if problem := _problem_of_table(audit, group, name, role, view, tables, where):
             return problem
     own, found = audit.groups[group], [tables.tokens(name) for name in how["tables"]]
@@ -315,13 +298,12 @@ def _problems_of_names(audit: Audit) -> Iterator[str]:
 
 
 def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
-    kind = next((item for mark, item in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
-    method = audit.question["method"]
+    parts, method = column.split("/"), audit.question["method"]
+    kind = NOT_SCORED.get(parts[-1], NOT_SCORED.get(f"{parts[0]}/", "Scored"))
     if how["kind"] != kind and how["kind"] in KINDS:
         return f"is stated to be of the kind {how['kind']}, and its name is that of a {kind} one"
-    source = "AnswerProbability" if how.get("score", {}).get("kind") == "AnswerProbability" else how["kind"]
-    if source not in kinds_of(method) and source in KINDS:
-        return f"is of the kind {source}, and {method} has none of it"
+    if how["kind"] not in kinds_of(method) and how["kind"] in KINDS:
+        return f"is of the kind {how['kind']}, and {method} has none of it"
     if how["kind"] != "Scored":
         return ""
     stated, asked = plain(how["score"]), audit.settings.get("score")
@@ -347,10 +329,6 @@ def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
     if odd and score not in list(_mappings(audit.settings)):
         return f"was scored by {_named(score)}, which the question does not ask for"
     return ""
-
-
-def _has_mark(column: str, mark: str) -> bool:
-    return column.startswith(mark) if mark.endswith("/") else column.split("/")[-1] == mark
 
 
 def _settings(score: Described) -> dict[str, Any]:

@@ -17,24 +17,18 @@ NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membersh
 MOST_EXCLUDED = 0.2  # share of documents; with more, no audit is valid
 FOLDS = 5  # sets of fewer documents are not looked at for their layout
 MAX_BLIND = 0.6  # AUC of words, characters or years
-READS_TEXT = {
-    "layout": "it uses the layout of the documents, and the bundle holds no text",
-    "distinct": "it counts the words of the documents, and the bundle holds no text",
-    "weights": "it uses weights, and the bundle holds none",
-}
 
 
 @dataclass(frozen=True)
 class Conclusion:
     decision: str  # that the numbers allow
-    # What its claim is completed with; None where that is not known here.
-    words: Mapping[str, Any] | None = field(default_factory=dict)
+    words: Mapping[str, Any] = field(default_factory=dict)  # what its claim is completed with
     stated_gates: Sequence[str] = ()  # gates whose numbers are taken as stated
 
 
 def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
     stated, decision = audit.result["verdict"], found.decision
-    allowed = None if found.words is None else claim(audit.question["method"], decision, **found.words)
+    allowed = claim(audit.question["method"], decision, **found.words)
     committed = audit.described["documents"]
     num_excluded = sum(map(len, audit.result["exclusions"]["documents"].values()))
     total = sum(map(len, committed.values()))
@@ -54,12 +48,10 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
     report.require(
         "verdict",
         stated["decision"] == decision,
-        f"{decision}, as {'is stated' if found.words is None else 'the numbers say'}.",
+        f"{decision}, as the numbers say.",
         f"{stated['decision']} is stated, and the numbers say {decision}.",
     )
-    if allowed is None:
-        report.unchecked("claim", "its sentence is not known here")
-    elif stated["decision"] == decision:
+    if stated["decision"] == decision:
         report.require(
             "claim",
             stated["allowed_claim"] in (allowed, INVALID if decision == "invalid" else allowed),
@@ -169,8 +161,6 @@ def gates_hold(
         report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
     wrong, bounds = [], _bounds(audit)
     for name, gate in stated.items():
-        if name not in BOUNDS:  # of a later version
-            continue
         value, bound, upper = gate["value"], gate["bound"], gate["upper"]
         if name in found and not agree(value, found[name], tolerance=1e-7):
             wrong.append(f"{name} is stated as {value!r} and comes out as {found[name]!r}")
@@ -179,17 +169,12 @@ def gates_hold(
             wrong.append(f"{name} has the bound {bound!r}, which is not that of the question")
         if (value is not None and (value < bound if upper else value > bound)) != gate["passed"]:
             wrong.append(f"{name} is {value!r} with the bound {bound!r}, and passed is {gate['passed']}")
-    recomputed = [name for name in stated if name in found and name in BOUNDS]
+    recomputed = [name for name in stated if name in found]
     if wrong or recomputed:
         report.require_none("gates", wrong, f"{', '.join(recomputed)} from the scores, and whether they hold.")
     taken = [name for name in stated if name not in recomputed]
     for name in taken:
-        if name in BOUNDS:
-            report.unchecked(f"gate {name}", READS_TEXT.get(name, "its number is taken as stated"))
-        elif stated[name]["passed"]:
-            report.unchecked(f"gate {name}", "it is unknown to this verifier")
-        else:
-            report.taken_as_stated(f"gate {name}, which did not hold, is unknown to this verifier")
+        report.unchecked(f"gate {name}", "its number is taken as stated")
     return all(gate["passed"] for gate in stated.values()) and not wrong, taken
 
 

@@ -25,7 +25,7 @@ FORMAT = 1  # of a bundle
 SCHEMA_VERSION = 3  # of result.json
 FILES = re.compile(
     r"statement\.dsse\.json|seal\.json|observations\.json|tokens/[0-9a-f]{16}\.parquet|"
-    r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|distribution|answers|texts)\.parquet)"
+    r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|answers|texts)\.parquet)"
 )
 
 
@@ -38,7 +38,6 @@ class Given:
     secret: bytes | None = None  # of the commitments
     canaries: Path | None = None  # the private file of canaries
     model: Path | None = None  # folder of the target
-    num_documents: int = 8  # that are read again
     observe: Again | None = None  # has the target read documents again
 
     @property
@@ -184,7 +183,7 @@ def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
     if found:
         number = sum(map(len, found.values()))
         names = "; ".join(f"{name}: {', '.join(fields)}" for name, fields in found.items())
-        report.unchecked("fields that no check reads", f"{number}, taken as stated (--fields names them)", names)
+        report.unchecked("fields that no check reads", f"{number}, taken as stated (--json names them)", names)
 
 
 # What the checker has -------------------------------------------------------------------------------------------------

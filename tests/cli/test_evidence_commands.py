@@ -54,10 +54,10 @@ def test_the_whole_way(nonmember, sealed):
 
     more = ["--documents", "docs.jsonl", "--secret", "seal.json.private"]
     target = next(word.partition("=")[2] for word in sealed if word.startswith("target.path="))
-    said = nonmember("verify", "one.zip", *more, "--model", target, "-k", "3")
+    said = nonmember("verify", "one.zip", *more, "--model", target)
     assert said.status == 0, said.out
     assert "all 40 are the committed ones" in said.out
-    assert "3 documents drawn now" in said.out
+    assert "8 documents drawn now" in said.out
     other = next(word.partition("=")[2] for word in sealed if word.startswith("reference.path="))
     said = nonmember("verify", "one.zip", *more, "--model", other)
     assert (said.status, "This is another model" in said.out) == (1, True), said.out

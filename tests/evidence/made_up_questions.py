@@ -40,7 +40,6 @@ from nonmember.scores import (
     MinK,
     MinKPlusPlus,
     Perplexity,
-    Perturbed,
     ReferenceDifference,
     ReferenceRatio,
     Rmia,
@@ -324,8 +323,6 @@ def every() -> Iterator[tuple[str, Audit]]:
         MinK(0.5, "official"),
         MinKPlusPlus(0.4, "official"),
         Lowercase(),
-        Perturbed("random_deletion", "ppl_ratio"),
-        Perturbed("random_deletion", "loss_ratio"),
         ReferenceDifference(),
         ReferenceRatio(),
     ):

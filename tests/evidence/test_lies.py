@@ -84,10 +84,6 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "rho_reference_target", 0.99)),
         "rho_reference_target is stated as",
     ),
-    "resamples of another seed": (
-        rows("audits/000/distribution.parquet", put("statistic", 7, 0.5)),
-        "not the ones that the seed gives",
-    ),
     "a score of one document": (rows(SCORES, put("target", 5, lambda item: item + 0.2)), "and its tokens give"),
     "scores in another order": (rows(SCORES, lambda columns: columns["document"].reverse()), "stand in another order"),
     "log-probabilities of a document": (

@@ -6,7 +6,7 @@ observations.json            what determines each table of observations, by its 
 tokens/HASH.parquet          token statistics, a row per document
 audits/000/audit.json        question, commitments to the documents, how each column was measured
 audits/000/result.json       without names of documents
-audits/000/*.parquet         scores, resampled statistics, answers without their text
+audits/000/*.parquet         scores, answers without their text
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from nonmember.evidence.question import code, machine
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.seal import SEAL
 from nonmember.evidence.signing import Key
+from nonmember.results.result import DISTRIBUTION
 from nonmember.runtime.files import replacing
 from nonmember_verify.bundle import ENVELOPE
 from nonmember_verify.envelope import PREDICATE, sha256
@@ -82,7 +83,8 @@ def contents(audits: Sequence[Gathered]) -> dict[str, bytes]:
         folder = f"audits/{number:03}"
         files[f"{folder}/audit.json"] = as_json(item.described)
         files[f"{folder}/result.json"] = as_json(item.result)
-        files |= {f"{folder}/{name}": as_table(columns) for name, columns in item.tables.items()}
+        tables = {name: item.tables[name] for name in item.tables if name != DISTRIBUTION}  # the seed gives it again
+        files |= {f"{folder}/{name}": as_table(columns) for name, columns in tables.items()}
         files |= {f"tokens/{name}.parquet": as_table(columns) for name, columns in item.tokens.items()}
         keys |= item.keys
     files["observations.json"] = as_json(keys)

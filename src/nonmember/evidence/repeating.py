@@ -23,6 +23,7 @@ from nonmember_verify.verify import Given
 
 CLOSE = 0.01  # nats, of the mean absolute difference of log-probabilities: other machines round otherwise
 TARGET = "target"
+NUM_DOCUMENTS = 8  # that are read again
 READING = {"dtype": "float32", "quantization": "none", "attention": "auto", "bos": "auto"}  # where the key has none
 
 
@@ -61,7 +62,7 @@ def _observe(audit: Audit, tables: Tables, given: Given, builder: Builder, repor
         report.unchecked("model", "none of the given documents is a committed one")
         return
     # Drawn now, so that nobody knew which.
-    chosen = random.SystemRandom().sample(known, min(given.num_documents, len(known)))
+    chosen = random.SystemRandom().sample(known, min(NUM_DOCUMENTS, len(known)))
     rows = [named[item] for item in chosen]
     corpus = InMemory(digest_of(rows), text_field="text", id_field="id")
     corpus.provide(builder, rows)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from nonmember_verify.bundle import Audit, FloatArray, Refused, table_of
 from nonmember_verify.report import Report, agree
-from nonmember_verify.resampling import check_distribution, draws_to_add, interval_of, permuted, permuted_until_decided
+from nonmember_verify.resampling import draws_to_add, interval_of, permuted, permuted_until_decided
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS = 30, 5
@@ -75,8 +75,6 @@ def _p_of_permutations(
     both = np.concatenate([first, second])
     if np.isin(both, (0, 1)).all():
         return float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
-    if min(len(first), len(second)) == 1:
-        return float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
     if math.comb(len(both), len(first)) <= number:
         return permuted(first, second, _difference, np.inf, None)
     return permuted_until_decided(first, second, _difference, number, alpha, rng)[0]
@@ -103,7 +101,6 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     bounds = {"upper bound": (stated["ci_high"], float(high)), "lower bound": (audit.details["lower"], float(low))}
     pairs = audit.beside(difference=difference, p=p) | bounds
     report.numbers("statistic, interval and p", pairs, f"from {number:,} resamples with the seed")
-    check_distribution(audit, distribution, report)
     invalid = False
     for name in audit.groups:
         asked = _answers_of(audit, name, "hits")
@@ -153,7 +150,7 @@ def decop(audit: Audit, report: Report) -> Conclusion:
     settings = audit.settings
     if settings["calibrate"]:
         report.taken_as_stated("calibration needs the letters' probabilities, which are not here")
-        return Conclusion(audit.result["verdict"]["decision"], None)
+        return Conclusion(audit.result["verdict"]["decision"])
     _check_shares(audit, "decop", report, unread=True)
     works, invalid = [], False
     for name in ("suspect", "heldout"):
@@ -178,7 +175,6 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
         p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
     pairs = audit.beside(difference=difference, p=p, low=low, high=high)
     report.numbers("statistic, interval and p", pairs, f"from the answers, {number:,} resamples with the seed")
-    check_distribution(audit, distribution, report)
     if p is None:
         return "invalid"
     return MEMBERSHIP if p < audit.alpha and difference > 0 else "inconclusive"

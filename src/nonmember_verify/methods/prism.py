@@ -59,7 +59,6 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     pairs |= {name: (details[name], value) for name, value in further.items()}
     origin = f"from the scores, {number:,} resamples with the seed"
     report.numbers("statistic, interval and further numbers", pairs, origin)
-    resampling.check_distribution(audit, distribution, report)
     decision = NON_MEMBERSHIP if p < audit.alpha else "inconclusive"
     if len(suspect) < MIN_DOCUMENTS or np.isnan(distribution).mean() > MAX_UNDEFINED:
         decision = "invalid"
