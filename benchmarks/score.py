@@ -94,10 +94,9 @@ def packaged(name: str, outputs: Path) -> tuple[Any, Any]:
     from nonmember.config.compose import composed
     from nonmember.config.runs import builder_of, scoring_of
 
-    with composed("score", [f"model@target={name}", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]) as (
-        config,
-        _,
-    ):
+    with composed(
+        "score", [f"model@target={name}", f"data.path={__file__}", "data.split=file", f"outputs={outputs}"]
+    ) as (config, _):
         loaded = builder_of(config).get(scoring_of(config).model)
     return loaded.model, loaded.tokenizer
 

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
         *(f"It says: {line.told}" for line in report.lines if line.kind == "ok" and line.what.endswith("answer")),
         *report.failures,
         "",
-        *report.lines,
+        *(f"{line}: {line.fields}" if options.fields and line.fields else line for line in report.lines),
     ]
     for line in lines:
         sys.stdout.write(f"{''.join(item if item.isprintable() else '?' for item in str(line))}\n")
@@ -71,7 +71,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--model", type=Path, help="the target: eight documents, drawn now, are observed again (whole package)"
     )
-    parser.add_argument("--json", action="store_true", help="the lines as JSON, with the fields that no check reads")
+    parser.add_argument("--fields", action="store_true", help="name the fields that no check reads")
+    parser.add_argument("--json", action="store_true", help="the lines as JSON")
     options = parser.parse_args(arguments)
     if options.model is not None and not options.model.is_dir():
         parser.error(f"--model must be the folder of a model; there is none at {options.model}")

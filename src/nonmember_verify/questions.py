@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nonmember_verify.bundle import Audit
+from nonmember_verify.bundle import Audit, Refused
 from nonmember_verify.commitments import commitment, root
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, plain, sha256
 from nonmember_verify.known import draws_clusters
@@ -16,6 +16,7 @@ from nonmember_verify.report import Report, shown, some
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
+MOST_DRAWS = 2_000_000
 RANGES = {  # of settings without which any number would be evidence: from the one to below the other
     "alpha": (0, 1),
     "margin": (0, 2),
@@ -33,7 +34,11 @@ def key_hash(value: Any) -> str:
 
 
 def check_question(audit: Audit, report: Report) -> None:
-    """Identity, settings and recipes against the hashes in the result, and against one another."""
+    """Identity, settings and recipes against the hashes in the result, and against one another. Raises Refused where
+    the settings ask for more work than any audit does."""
+    for name in ("num_resamples", "num_permutations"):
+        if (asked := audit.settings.get(name) or 0) > MOST_DRAWS:
+            raise Refused(f"{name} is {asked:,}; the verifier makes at most {MOST_DRAWS:,}.")
     described, keys = audit.described, audit.result["provenance"]["keys"]
     identity = described["identity"]
     redacted = [name for name in described["redacted"] if LEFT_OUT in canonical(described[name])]

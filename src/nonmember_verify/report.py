@@ -22,7 +22,7 @@ class Line:
     what: str
     told: str
     as_stated: bool = False  # of the answer of an audit, which was not recomputed
-    fields: str = ""  # names that --json adds
+    fields: str = ""  # names that --fields adds
 
     def __str__(self) -> str:
         text = " ".join(f"{self.what}: {self.told}".split())  # line breaks in a name could imitate lines of this report

@@ -183,7 +183,7 @@ def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
     if found:
         number = sum(map(len, found.values()))
         names = "; ".join(f"{name}: {', '.join(fields)}" for name, fields in found.items())
-        report.unchecked("fields that no check reads", f"{number}, taken as stated (--json names them)", names)
+        report.unchecked("fields that no check reads", f"{number}, taken as stated (--fields names them)", names)
 
 
 # What the checker has -------------------------------------------------------------------------------------------------

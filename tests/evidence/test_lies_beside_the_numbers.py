@@ -164,7 +164,8 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     # The page.
     "a page": (lambda files: signed({**files, "index.html": b"x"}), "a bundle holds no index.html"),
-    # What no reader takes.
+    # What never ends, or no reader takes.
+    "resamples without end": (with_identity(put("method", "num_resamples", 10**12)), "makes at most 2,000,000"),
     "lists in lists that are read one by one": (
         with_identity(
             lambda item: item["method"].update(deep=functools.reduce(lambda inner, _: [inner], range(330), 1))
