@@ -56,7 +56,7 @@ ABSENT = {
         "rank_shift",
     },
     # They need more than one pass over the texts, answers to questions, or further models.
-    ("score", "verifier"): {"AnswerProbability", "DcPdd", "Lira", "Recall", "Rmia"},
+    ("score", "verifier"): {"AnswerProbability", "DcPdd", "Lira", "Perturbed", "Recall", "Rmia"},
     # They come with what is given beside the texts, or are no presets.
     ("score", "command"): {
         "AnswerProbability",
