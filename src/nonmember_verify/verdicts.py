@@ -3,6 +3,7 @@ show."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,10 +68,13 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
 DRAWN = ["prism", "mc_pdd", "difference_in_differences", "holdout", "sampled_completion", "prefix_completion"]
 SINGLE = "It says nothing about single documents."
 CONCLUSIONS = {
-    MEMBERSHIP: ("used", f"There is evidence that {{target}} was trained on {{documents}} as a set ({{p}}). {SINGLE}"),
+    MEMBERSHIP: (
+        "used",
+        "There is evidence that {target} was trained on {documents} as a set{often} ({p}){proviso}. " + SINGLE,
+    ),
     NON_MEMBERSHIP: (
         "not used",
-        f"There is evidence that {{target}} was not trained on {{documents}} as a set ({{p}}). {SINGLE}",
+        f"There is evidence that {{target}} was not trained on {{documents}} as a set ({{p}}){{proviso}}. {SINGLE}",
     ),
     "inconclusive": ("no answer", "No evidence either way whether {target} was trained on {documents}."),
     "invalid": ("invalid", "No conclusion can be drawn about {documents}: a precondition of the test failed."),
@@ -82,11 +86,24 @@ def _check_answer(audit: Audit, decision: str, report: Report) -> None:
     """That the answer in words says what the verdict does, about these documents."""
     answer, stated, question = audit.result["answer"], audit.statistics, audit.question
     target = f'the target "{question["target"]}"' if question["target"] else "the target"
-    documents = f'these {stated["num_documents"]} documents ("{question["corpus"]}")'
+    counted = {"canary": "canaries", "identifiers": "identifiers"}.get(question["method"], "")
+    documents = f'these {stated["num_documents"]} {counted or "documents"} ("{question["corpus"]}")'
+    documents = f"text that holds {documents}" if counted else documents
     p = "p undefined" if stated["p_value"] is None else f"p = {stated['p_value']:.2g}"
     conclusion, sentence = CONCLUSIONS[decision]
     claim = audit.result["verdict"]["allowed_claim"]
-    says = sentence.format(target=target, documents=documents, p=p, claim=f"{claim[:1].lower()}{claim[1:]}")
+    often, proviso = "", re.search(r", provided that [^.:]*", claim)
+    if question["method"] == "dose":
+        low, high = (f"{stated[end]:.2g}" if stated[end] is not None else "more" for end in ("ci_low", "ci_high"))
+        often = f", about {stated['value']:.2g} times (interval {low} to {high})"
+    says = sentence.format(
+        target=target,
+        documents=documents,
+        p=p,
+        often=often,
+        proviso=proviso[0] if proviso else "",
+        claim=f"{claim[:1].lower()}{claim[1:]}",
+    )
     same = answer["conclusion"] == conclusion and answer["sentence"] == says
     same &= answer["p"] == (None if decision in ("invalid", "score_only") else stated["p_value"])
     same &= answer["p_error"] == (None if answer["p"] is None else stated["p_error"])
@@ -126,6 +143,8 @@ def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
 def _layout_holds(audit: Audit, report: Report) -> bool:
     """Whether text alone distinguishes the sets no better than the question allows."""
     committed = audit.described["documents"]
+    if audit.question["method"] == "holdout":  # whose key put the documents into the sets
+        return True
     compared = {name: len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups}
     bound = audit.described["thresholds"]["max_layout_auc"] if len(committed) > 1 else None
     layout = audit.details.get("layout_auc") or {}

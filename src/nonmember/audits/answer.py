@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.methods import TestOutcome
-from nonmember.methods.auto import IN_WORDS, AutoDetails
+from nonmember.methods.auto import IN_WORDS, AutoDetails, ChosenTest
 from nonmember.methods.base import Claim
 from nonmember.results.result import (
     CONCLUSIONS,
+    PARTS,
     Answer,
     AnsweredDocuments,
     AnsweredTarget,
@@ -27,7 +29,7 @@ DIGITS = 8  # of hashes
 UNREAD = "data.heldout.path=FILE, texts of the same kind that were never published"
 # What to do about a gate that failed.
 REMEDIES: Mapping[str, str] = {
-    "ce": "distil for more steps: method.distillation.optimization.max_steps=NUMBER",
+    "ce": "distil for more steps: method.distillation.num_steps=NUMBER",
     "kl": "a lower learning rate: method.distillation.optimization.learning_rate=RATE",
     "kl_third": "a lower learning rate: method.distillation.optimization.learning_rate=RATE",
     "nll_third": "a lower learning rate: method.distillation.optimization.learning_rate=RATE",
@@ -41,6 +43,9 @@ REMEDIES: Mapping[str, str] = {
     "layout": "text prepared in the same way: cleaning.white_space=normalised",
     "separation": "more or longer documents: a reading of these leaves no trace",
 }
+HOLDS = {"canary": "canaries", "identifiers": "identifiers"}  # method -> what is counted, in place of documents
+PLANT_MORE = "more canaries in what is published next (nonmember plant)"
+LESS_A_REFERENCE = "score@method.score=ref_diff reference.path=FOLDER, which takes away how hard each text is"
 LIKE_THE_TARGET = "controls trained as the target was (rate, length, texts afterwards)"
 
 
@@ -66,21 +71,28 @@ def answer_of(
         finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         target=AnsweredTarget(question.target, keys["target"][:DIGITS] if "target" in keys else None),
         documents=AnsweredDocuments(question.corpus, statistics.num_documents, keys["corpus"][:DIGITS]),
-        other_looks=_counted(keys, builder),
+        other_looks=0 if f"/{PARTS}/" in question.cell else _counted(keys, builder),
     )
 
 
 def _sentence(conclusion: Conclusion, outcome: TestOutcome, question: AuditQuestion, statistics: Statistics) -> str:
     target = f'the target "{question.target}"' if question.target else "the target"
-    documents = f'these {statistics.num_documents} documents ("{question.corpus}")'
+    counted = HOLDS.get(question.method, "")
+    documents = f'these {statistics.num_documents} {counted or "documents"} ("{question.corpus}")'
+    documents = f"text that holds {documents}" if counted else documents
     p = f"p = {statistics.p_value:.2g}" if statistics.p_value is not None else "p undefined"
     match conclusion:
-        case "used":
-            claim = f"There is evidence that {target} was trained on {documents} as a set ({p})."
-            return f"{claim} It says nothing about single documents."
-        case "not used":
-            claim = f"There is evidence that {target} was not trained on {documents} as a set ({p})."
-            return f"{claim} It says nothing about single documents."
+        case "used" | "not used":
+            often = ""
+            if question.method == "dose" and conclusion == "used":
+                low, high = (
+                    f"{end:.2g}" if end is not None else "more" for end in (statistics.ci_low, statistics.ci_high)
+                )
+                often = f", about {statistics.value:.2g} times (interval {low} to {high})"
+            proviso = re.search(r", (provided that [^.:]*)", outcome.allowed_claim)
+            was = "was" if conclusion == "used" else "was not"
+            claim = f"There is evidence that {target} {was} trained on {documents} as a set{often} ({p})"
+            return f"{claim}{', ' + proviso[1] if proviso else ''}. It says nothing about single documents."
         case "no answer":
             return f"No evidence either way whether {target} was trained on {documents}."
         case "invalid":
@@ -107,9 +119,9 @@ def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statist
     if conclusion == "no answer":
         if p is not None and not significant and not reasons:
             reasons.append(f"p is {p:.2g}, and an answer needs less than {outcome.alpha:g}.")
-        if number < FEW_DOCUMENTS:
+        if number < FEW_DOCUMENTS and not audit.method.is_drawn:
             reasons.append(f"{number} documents are few; from {FEW_DOCUMENTS} on tests decide more often.")
-        if audit.heldout is None:
+        if audit.heldout is None and not audit.method.is_drawn:
             reasons.append("No unread text of the same kind was given to compare with.")
     return tuple(reasons[:MOST_REASONS])
 
@@ -119,13 +131,16 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: in
     if isinstance(outcome.details, AutoDetails) and conclusion not in ("used", "not used"):
         missing = [UNREAD] if audit.heldout is None else []
         missing += [] if audit.reference else ["reference.path=FOLDER, a model that has certainly not read them"]
-        return "; ".join(missing) or next((test["next"] for test in outcome.details.tests.values()), UNREAD)
+        tests = sorted(outcome.details.tests.values(), key=lambda test: test["verdict"] != "invalid")
+        return "; ".join(missing) or next(map(_in_auto, tests), UNREAD)
     gates = outcome.details.to_json().get("gates") or {}
     failed = [name for name, gate in gates.items() if not gate["passed"]]
     if conclusion in ("used", "not used"):
         return "hand it to somebody who can check it: nonmember bundle FOLDER --out audit.zip --new-key KEY"
     given = [REMEDIES.get(name, LIKE_THE_TARGET) for name in failed]
-    if conclusion in ("no answer", "score only"):
+    if audit.method.is_drawn:
+        given.append(LESS_A_REFERENCE if audit.heldout is not None else PLANT_MORE)
+    elif conclusion in ("no answer", "score only"):
         given.append(UNREAD)
         if number < FEW_DOCUMENTS:
             given.append(f"more documents: {FEW_DOCUMENTS} or more")
@@ -133,7 +148,13 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: in
     given.append("mend what the reason names, then start the same command again")
     score = getattr(getattr(audit.method, "score", None), "name", "")
     done = {UNREAD: audit.heldout is not None, REMEDIES["spread"]: score == "loss"}
+    done[LESS_A_REFERENCE] = score == "ref_diff"
     return next(item for item in given if not done.get(item, False))
+
+
+def _in_auto(test: ChosenTest) -> str:
+    """What would help a test, in the words of the command that ran it beside others."""
+    return re.sub(r"\bmethod\.(?=\w+[.=])", f"+method.given.{test['method']}.", test["next"])
 
 
 def _guarantee(audit: Audit, outcome: TestOutcome) -> str:

@@ -224,6 +224,7 @@ class Method(Checked, ABC):
     """
 
     name: ClassVar[str]
+    is_drawn: ClassVar[bool] = False  # whether chance put texts on either side, so that nothing else tells them apart
     statistic_name: ClassVar[str] = "statistic"
     statistic_bounds: ClassVar[Bounds | None] = None
     claim: ClassVar[Claim | None] = None

@@ -74,6 +74,7 @@ class CanaryTest(Method):
     max_tokens: int
 
     name = "canary"
+    is_drawn = True
     statistic_name = "share below"
     statistic_bounds = (0.0, 1.0)
     claim = "membership"

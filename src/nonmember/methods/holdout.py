@@ -54,6 +54,7 @@ class Holdout(Method):
     max_tokens: int
 
     name = "holdout"
+    is_drawn = True
     statistic_name = "difference of means"
     claim = "membership"
     guarantee = "exact"

@@ -46,8 +46,8 @@ Similarity = Literal["coverage", "longest", "samia"]
 CLAIMS: Mapping[Verdict, str] = {
     "evidence_of_membership": (
         "There is statistical evidence that what the target writes after the beginnings of suspect documents has more "
-        "in common with their endings than of unread text, provided that both are draws from one distribution: the "
-        "suspect set as a whole, or text that quotes it, was used for training."
+        "in common with their endings than of unread text, provided that suspect and unread documents are draws "
+        "from one distribution: the suspect set as a whole, or text that quotes it, was used for training."
     ),
     "inconclusive": (
         "The test found no evidence of membership. This is not evidence that the dataset was not used for training: "

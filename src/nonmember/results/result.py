@@ -239,11 +239,14 @@ class Answer(Recorded):
     def parts(self) -> list[tuple[str, str]]:
         """What stands below the sentence, in this order: name -> text."""
         looks = f" Audits of these documents and this target before: {self.other_looks}, each a further chance to err."
-        may_err = MAY_ERR[self.guarantee] + (looks if self.other_looks else "")
+        proviso = " All that where what is provided holds." if " provided that " in self.sentence else ""
+        may_err = MAY_ERR[self.guarantee] + proviso + (looks if self.other_looks else "")
+        error = f" (its Monte-Carlo error: {self.p_error:.1g})" if self.p_error is not None else ""
         return [
             *(("Why", reason) for reason in self.because),
+            *([("Tested", f"{self.hypothesis} p = {self.p:.2g}{error}.")] if self.p is not None else []),
             ("Does not say", NOT_SAID[self.conclusion]),
-            *([("Could be wrong", may_err)] if self.p is not None else []),
+            *([("Could be wrong", may_err)] if self.conclusion in ("used", "not used") else []),
             ("Next", self.next),
         ]
 
