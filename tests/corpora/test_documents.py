@@ -344,12 +344,6 @@ def test_a_folder_that_cannot_be_opened_is_no_part_left_out(build, put, tmp_path
         build(Documents(str(tmp_path / "set")))
 
 
-@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "~/*"])
-def test_a_pattern_leads_below_its_folder(build, tmp_path, pattern):
-    with pytest.raises(ValueError, match="must be relative and lead below"):
-        build(Documents(str(tmp_path), pattern=pattern))
-
-
 # ---------------------------------------------------------------------------------------------- cleaning
 
 AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)

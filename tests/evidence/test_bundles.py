@@ -102,7 +102,6 @@ NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | 
         "statistic, interval, p and verdict",
         "needs the letters' probabilities",
     ),
-    "a claim": (lambda: decop(calibrate=True), None, "claim", "its sentence is not known here"),
     "recipes with paths": (
         lambda: audit(CLOZE, target=Chat("/home/me/chat", 0.8, 0.3), suspect=named(24, "suspect"), heldout=None),
         None,

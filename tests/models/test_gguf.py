@@ -146,7 +146,7 @@ def test_what_is_no_such_file(nonmember, tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"not one")
     said = nonmember("score", "target.path=model.gguf", "data.path=.")
     assert said.status == 1
-    assert "must begin with the mark GGUF" in said.err
+    assert "it is not a GGUF file" in said.err
 
 
 class Installed(importlib.metadata.Distribution):

@@ -183,7 +183,7 @@ def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
     said = score()
     folder = only(tmp_path, "outputs/scores/*")
     assert said.status == 1
-    assert f"No space left on device ({folder / 'scores/part-00002.parquet'}): make room" in said.err
+    assert f"No space left on device ({folder / 'scores/part-00002.parquet'}): " in said.err
     assert [path.name for path in sorted(folder.glob("scores/*"))] == ["part-00000.parquet", "part-00001.parquet"]
 
 

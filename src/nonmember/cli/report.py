@@ -57,7 +57,7 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     collection = replace(collection, runs=tuple(about) or collection.runs)  # else its worlds, with nothing to show
     document = paper.build(collection.runs).without_empty_sections()
     now = datetime.now().astimezone()
-    page = write_report(document, collection, Path(config.folder), now, config.formats, config.max_csv_kib)
+    page = write_report(document, collection, Path(config.folder), now, config.formats)
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page, collection.unreadable
 

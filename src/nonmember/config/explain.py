@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -32,7 +30,6 @@ from nonmember.config.choices import descriptions, groups, options
 from nonmember.config.words import for_shell, override
 from nonmember.runtime.processes import of_a_group
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
 FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings", "method.given")  # take any key
@@ -122,8 +119,10 @@ def _explained(error: BaseException) -> str:
             return _of_a_word(error.override)
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
             return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
-        case OSError(errno=int(number)):
-            return _of_the_disk(error, number)
+        case OSError(errno=int()):
+            where = f" ({error.filename})" if error.filename else ""
+            advice = "outputs=FOLDER names another place to write to. Everything finished before is kept."
+            return f"{error.strerror}{where}: {advice}"
     if type(error).__name__ in ALONE:
         return f"The processes of this run did not find one another ({_flat(str(error)).rstrip('.')}): {of_a_group()}."
     return (_flat(str(error)) or type(error).__name__) + (
@@ -144,15 +143,6 @@ def _of_a_word(word: str) -> str:
 def _as_text(word: str) -> str:
     key, _, value = word.partition("=")
     return f"As a text, write {for_shell(override(key, value))}."
-
-
-def _of_the_disk(error: OSError, number: int) -> str:
-    where = f" ({error.filename})" if error.filename else ""
-    if number in NO_ROOM:
-        advice = "make room or choose another place with outputs=FOLDER, then start again to continue"
-    else:
-        advice = "check that path, or choose another place to write to with outputs=FOLDER"
-    return f"{os.strerror(number)}{where}: {advice}. Everything finished before is kept."
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -128,13 +128,7 @@ def schemas() -> dict[str, dict[str, Any]]:
             **null("out_models", "reference", "general", "prefix", "engine"),
         },
         "train": {**common, "export": StringNode(None), "merge": flag(), **null("callbacks", "debug")},
-        "report": {
-            "outputs": text(),
-            "results": texts(),
-            "folder": text(),
-            "formats": texts(),
-            "max_csv_kib": FloatNode(None),
-        },
+        "report": {"outputs": text(), "results": texts(), "folder": text(), "formats": texts()},
     }
 
 

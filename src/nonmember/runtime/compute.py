@@ -155,12 +155,10 @@ class Compute(Checked):
         Raises:
             ValueError: For what is no callback, and for one that ends a training early or changes its weights.
         """
-        from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+        from lightning.pytorch.callbacks import ModelCheckpoint
 
         found = {name: copy.deepcopy(item) for name, item in (self.callbacks or {}).items()}
         for name, callback in found.items():
-            if not isinstance(callback, Callback):
-                raise ValueError(f"callbacks.{name} must be a callback of Lightning; got {callback!r}.")
             if any(kind.__name__ in CHANGING for kind in type(callback).__mro__):
                 raise ValueError(
                     f"callbacks.{name} must watch a training; got {type(callback).__name__}, which ends it early or "
@@ -188,12 +186,6 @@ class Compute(Checked):
                 trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())
                 _say_who_is_awaited(trainer.world_size)
             return trainer
-        except RuntimeError as error:  # Lightning's about an allocation of several tasks
-            if os.environ.get("SLURM_NTASKS") is None:
-                raise
-            raise ValueError(
-                f"{error} Start the command by srun, or unset SLURM_NTASKS where it is left over from another job."
-            ) from error
         except MisconfigurationException as error:
             raise ValueError(
                 f"This trainer is not available here: {error} Choose another one, such as trainer=cpu."

@@ -7,7 +7,6 @@ they wait for what the first process makes alone, and join in where all must tak
 from __future__ import annotations
 
 import logging
-import math
 import os
 import time
 import uuid
@@ -26,11 +25,8 @@ WAIT_VARIABLE, WAIT_MINUTES = "NONMEMBER_WAIT_MINUTES", 30.0  # as long as torch
 
 
 def process_rank() -> int:
-    """0 in the only or first process. Raises ValueError where the environment has no number for it."""
-    name, rank = next(((name, os.environ[name]) for name in _RANKS if os.environ.get(name)), ("", "0"))
-    if not rank.isdecimal():
-        raise ValueError(f"The environment variable {name} must be a number; got {rank!r}. Unset it.")
-    return int(rank)
+    """0 in the only or first process."""
+    return int(next((os.environ[name] for name in _RANKS if os.environ.get(name)), 0))
 
 
 def of_a_group() -> str:
@@ -80,14 +76,7 @@ class Waiting:
 
 def minutes_to_wait() -> float:
     """For another process of this run that gives no sign."""
-    given = os.environ.get(WAIT_VARIABLE) or str(WAIT_MINUTES)
-    try:
-        minutes = float(given)
-    except ValueError:
-        minutes = math.nan
-    if not minutes > 0:
-        raise ValueError(f"The environment variable {WAIT_VARIABLE} must be a number of minutes; got {given!r}.")
-    return minutes
+    return float(os.environ.get(WAIT_VARIABLE) or WAIT_MINUTES)
 
 
 def run_id() -> str:

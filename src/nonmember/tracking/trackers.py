@@ -423,10 +423,7 @@ class LightningLogging:
         return info.has_run_in(self._where)
 
     def start(self, info: RunInfo) -> Tracker:
-        try:
-            logger = self.make_logger(**{name: str(getattr(info, what)) for name, what in self.named.items()})
-        except ModuleNotFoundError as error:
-            raise ValueError(f"This logger needs a package that is not installed: {error}") from error
+        logger = self.make_logger(**{name: str(getattr(info, what)) for name, what in self.named.items()})
         return LightningTracker(logger, info, self._where)
 
     @property

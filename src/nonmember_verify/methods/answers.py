@@ -75,6 +75,8 @@ def _p_of_permutations(
     both = np.concatenate([first, second])
     if np.isin(both, (0, 1)).all():
         return float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
+    if min(len(first), len(second)) == 1:  # which SciPy refuses
+        return float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
     if math.comb(len(both), len(first)) <= number:
         return permuted(first, second, _difference, np.inf, None)
     return permuted_until_decided(first, second, _difference, number, alpha, rng)[0]

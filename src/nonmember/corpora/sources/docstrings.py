@@ -21,7 +21,6 @@ from sys import stdlib_module_names
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nonmember.artifacts import Builder
-from nonmember.checks import wrong
 from nonmember.corpora.specs import CorpusSpec, as_sorted_names, digest_files, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
@@ -239,8 +238,6 @@ class ReleaseDocs(CorpusSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.release, str) or not self.release.isidentifier():
-            raise ValueError(wrong("`release` of ReleaseDocs", "a name of letters, digits and _", self.release))
         object.__setattr__(self, "path", str(self.path))
 
     def build(self, builder: Builder) -> Corpus:

@@ -131,8 +131,6 @@ def files_at(patterns: Iterable[str]) -> list[Path]:
 
 def files_in(folder: Path, pattern: str | None = None) -> list[Path]:
     """The files below a folder, in order of their names: those that match, or all that are not hidden."""
-    if pattern is not None:
-        _require_below(pattern)
     files = []
     for path in sorted(folder.glob(pattern or "**/*")):
         if pattern is None and any(part.startswith(".") for part in path.relative_to(folder).parts):
@@ -149,12 +147,6 @@ def _is_file(path: Path) -> bool:
     if not path.is_file() and path.is_symlink() and not os.path.exists(path):
         raise ValueError(f"{path} leads nowhere: what it links to was not fetched, or was moved. Fetch or remove it.")
     return path.is_file()
-
-
-def _require_below(pattern: str) -> None:
-    path = Path(pattern)
-    if not path.parts or path.is_absolute() or path.parts[0].startswith("~") or ".." in path.parts:
-        raise ValueError(f"A pattern must be relative and lead below its folder, as **/*.txt does; got {pattern!r}.")
 
 
 # Shards and splits ---------------------------------------------------------------------------------------------------

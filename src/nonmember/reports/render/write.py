@@ -23,16 +23,11 @@ FORMATS = ("html", "md", "csv", "svg", "png")
 
 
 def write_report(
-    document: ReportDocument,
-    collection: Collection,
-    folder: Path,
-    now: datetime,
-    formats: Sequence[str] = FORMATS,
-    max_csv_kib: float | None = None,
+    document: ReportDocument, collection: Collection, folder: Path, now: datetime, formats: Sequence[str] = FORMATS
 ) -> Path:
     """Write a report into `folder` and return its page, or what comes closest of the formats.
 
-    formats: of the files that are written.   max_csv_kib: larger CSV tables are left out; null: none.
+    formats: of the files that are written.
 
     Raises ValueError for an unknown format, for md without svg, which report.md shows, and where somebody else's file
     would be replaced.
@@ -40,7 +35,7 @@ def write_report(
     check_formats(formats)
     made = now.isoformat(timespec="seconds")
     every = files_of(document, collection, facts_of(document, collection, now))
-    files = {name: content for name, content in every.items() if is_kept(name, content, formats, max_csv_kib)}
+    files = {name: content for name, content in every.items() if name.rpartition(".")[2] in formats}
     used: dict[str, list[str]] = defaultdict(list)
     for section in document.sections:
         for anchor in section.used():
@@ -80,14 +75,6 @@ def check_formats(formats: Sequence[str]) -> None:
         raise ValueError(f"formats must be some of {', '.join(FORMATS)}; got {', '.join(unknown)}.")
     if "md" in formats and "svg" not in formats:
         raise ValueError(f"formats must have svg beside md, which shows it; got {', '.join(formats)}. Add svg.")
-
-
-def is_kept(name: str, content: str | bytes, formats: Sequence[str], max_csv_kib: float | None) -> bool:
-    """Whether a file is written."""
-    suffix = name.rpartition(".")[2]
-    size = len(content.encode() if isinstance(content, str) else content)
-    is_large = suffix == "csv" and max_csv_kib is not None and size > 1024 * max_csv_kib
-    return suffix in formats and not is_large
 
 
 def facts_of(document: ReportDocument, collection: Collection, now: datetime) -> dict[str, str]:
