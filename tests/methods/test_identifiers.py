@@ -83,6 +83,9 @@ def test_alternatives_are_of_the_form_and_of_the_seed():
     short = find([("d", "in commit 83db48f")])[0][0]
     many = alternatives(short, 3000, 0)
     assert not any(item.isdigit() or item.isalpha() for item in many), "as no identifier that is found"
+    bits = hashlib.shake_256(json.dumps([0, "commit:d:10", 0, 0]).encode()).digest(56)
+    by_hand = "".join("0123456789abcdef"[byte % 16] for byte in bits[7::8])  # the last byte of eight: 16 divides 256
+    assert many[0] == by_hand == "09f23ec", "what one audit drew every other draws"
 
 
 def test_a_uuid_without_dashes_keeps_its_version():
