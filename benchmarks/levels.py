@@ -9,6 +9,7 @@ and with one (the power). The seed of a world is its number.
 from __future__ import annotations
 
 import argparse
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from nonmember.stats.inference import dataset_inference
 from nonmember.stats.paired import order_test, paired_t_greater
 from nonmember.stats.proportions import Hits, difference_of_rates, exact_interval, shares_greater
 from nonmember.stats.two_groups import compare_groups, mean_difference, permuted_mean_difference
+from nonmember_verify.identifiers import alternatives, find
 
 LEVEL = 0.05
 RESAMPLES = 999
@@ -147,6 +149,24 @@ def canaries(rng: Generator, differs: bool) -> bool:
     return rank_sum_test(scores[:, 0] + GAIN * differs, list(scores[:, 1:])).p_value < LEVEL
 
 
+def identifiers(rng: Generator, differs: bool) -> bool:
+    """10 identifiers of three forms, 19 alternatives each, found in a text and drawn as an audit does; the model is a
+    table of pairs of characters, drawn anew for each world."""
+    table, strings = rng.normal(size=(128, 128)), [rng.bytes(size).hex() for size in (4, 16, 20, 32)]
+    strings += [str(uuid.UUID(bytes=rng.bytes(16), version=4)) for _ in range(6)]
+    found, _ = find([("d", " or commit ".join(["", *strings]))])
+
+    def scores(texts: list[str]) -> FloatArray:
+        codes = np.array([list(text.encode()) for text in texts])
+        return np.asarray(table[codes[:, :-1], codes[:, 1:]].sum(axis=1))
+
+    others = [scores(alternatives(item, 19, int(rng.integers(2**31)))) for item in found]
+    published = [
+        scores([item.text])[0] + GAIN * differs * float(other.std()) for item, other in zip(found, others, strict=True)
+    ]
+    return rank_sum_test(published, others).p_value < LEVEL
+
+
 def coverage(rng: Generator, differs: bool) -> bool:
     """Sampled completion, prefix completion: 50 and 50 works, whose shares differ from work to work."""
     first, second = rng.beta(0.5, 2, (2, 50))
@@ -205,6 +225,7 @@ RULES = [
     Rule("pacost, paired_t", "100 pairs", "asymptotic", paired),
     Rule("order", "50 shards", "asymptotic", order),
     Rule("canary", "10 canaries of 100 variants", "exact", canaries),
+    Rule("identifiers", "10 identifiers of 20 variants", "exact", identifiers, 2.0),
     Rule("sampled_completion, prefix_completion", "50 and 50 works", "exact", coverage),
     Rule("mc_pdd", "150 and 150 documents", "asymptotic", rates),
     Rule("decop, name_cloze", "15 and 15 works", "asymptotic", works),
@@ -235,7 +256,7 @@ def main() -> None:
         given.markdown.write_text(
             "# Levels of the verdict rules\n\nMade by `python benchmarks/levels.py` (nonmember "
             f"{nonmember.__version__}), where each world is described; {given.worlds:,} worlds, of LLM-DI and of PRISM "
-            f"by clusters a part of them.\n\n{table}\n",
+            f"by clusters a part of them, of identifiers twice as many.\n\n{table}\n",
             encoding="utf-8",
         )
 

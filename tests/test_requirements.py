@@ -61,6 +61,7 @@ ABSENT = {
     ("score", "command"): {
         "AnswerProbability",
         "DcPdd",
+        "LogProbability",
         "MaxK",
         "Perplexity",
         "Perturbed",
@@ -70,12 +71,20 @@ ABSENT = {
         "TopLoss",
     },
     # They are parts of methods.
-    ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
+    ("score", "preset"): {"AnswerProbability", "LogProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
-    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
+    ("score", "arena"): {
+        "AnswerProbability",
+        "LogProbability",
+        "MaxK",
+        "Perplexity",
+        "Perturbed",
+        "ReferenceDifference",
+    },
 }
 BESIDE_THE_ARENA = [
     scores.AnswerProbability(Question("Say.", ("a", "b")), "a"),
+    scores.LogProbability(),
     scores.MaxK(0.2),
     scores.Perplexity(),
     scores.Perturbed("random_deletion", "ppl_ratio"),

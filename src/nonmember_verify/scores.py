@@ -99,6 +99,7 @@ class Score:
 _K = "k compat=none|official"
 SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
     "Loss": Score("loss", lambda t, s, z: -_nll(t[0])),
+    "LogProbability": Score("log_probability", lambda t, s, z: math.fsum(t[0]["log_prob"].tolist())),
     "Perplexity": Score("perplexity", lambda t, s, z: -math.exp(_nll(t[0]))),
     "TopLoss": Score(
         "top_loss({number})",

@@ -14,7 +14,7 @@ from nonmember_verify.envelope import PREDICATE, Signed, digests_of, opened, sha
 from nonmember_verify.holdout import read_draw
 from nonmember_verify.known import unknown_of
 from nonmember_verify.methods import METHODS
-from nonmember_verify.methods.canary import check_revealed
+from nonmember_verify.methods.canary import check_drawn, check_revealed
 from nonmember_verify.methods.t_tests import check_draw
 from nonmember_verify.questions import check_documents, check_opened, check_question, check_seal
 from nonmember_verify.report import Report, some
@@ -192,7 +192,8 @@ def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
 def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
     if given.has_documents:
         for audit in audits:
-            check_opened(audit, given.documents, given.secret or b"", report.of(audit, audits))
+            check = check_drawn if audit.question["method"] == "identifiers" else check_opened
+            check(audit, given.documents, given.secret or b"", report.of(audit, audits))
     elif given.documents or (given.secret is not None and given.canaries is None):
         report.failed("text of the documents", "not checked as requested: it needs --documents and --secret together.")
     else:

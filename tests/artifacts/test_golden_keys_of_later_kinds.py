@@ -107,6 +107,7 @@ WITHOUT = {
     "TokenIds": "known by a stream that is made",
     "Chunks": "parts of a stream, which are not kept",
     "Canaries": "known by their private file",
+    "Identifiers": "nothing of it is kept",
     "Drawn": "known by their private file",
     "InMemory": "nothing of it outlives the process",
     "ConversationsInMemory": "nothing of it outlives the process",

@@ -35,6 +35,7 @@ from made_up_questions import (
     audit,
     canaries,
     decop,
+    identifiers,
     single_passages,
     texts,
 )
@@ -101,6 +102,7 @@ def plain(name: str) -> Files:
         "dose": lambda: audit(DOSE, heldout=None),
         "canaries": canaries,
         "decop": decop,
+        "identifiers": identifiers,
         "pacost": lambda: audit(PACOST),
         "passages": single_passages,
         "difference": lambda: audit(DIFFERENCE, target=READ),

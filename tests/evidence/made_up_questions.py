@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from nonmember.methods import (
     DecopBaselines,
     DifferenceInDifferences,
     Dose,
+    IdentifierTest,
     McPdd,
     PairedT,
     RankAgreement,
@@ -278,6 +280,23 @@ def canaries(number: int = 30, *, private: int = 9, read: bool = True, **setting
     return audit(method, target=reader if read else UNREAD, suspect=published, heldout=secret)
 
 
+def identifiers(*, read: bool = True, seed: int = 5) -> Audit:
+    """Each document ends with a string that chance chose; the target has read them or not."""
+    rng = np.random.default_rng(3)
+    strings = [
+        str(uuid.UUID(bytes=rng.bytes(16), version=4)) if index % 2 else rng.bytes(20).hex() for index in range(12)
+    ]
+    suspect = tiny.Texts(
+        tuple(
+            Document(f"suspect-doc-{index}", f"zqword{index} {' '.join(rng.choice(tiny.WORDS, 9))} {string}")
+            for index, string in enumerate(strings)
+        )
+    )
+    reader = Trained(UNREAD, tiny.pretraining(), Mixture((Component(suspect, 30),)), seed=3, label="reader")
+    method = IdentifierTest(9, alpha=0.05, max_tokens=64)
+    return audit(method, target=reader if read else UNREAD, suspect=suspect, heldout=None, seed=seed)
+
+
 def every() -> Iterator[tuple[str, Audit]]:
     """Name -> audit; each method in several settings."""
     yield "prism", audit(PRISM)
@@ -341,6 +360,8 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "difference in differences of the reference itself", audit(DIFFERENCE, target=REFERENCE)
     yield "canaries", canaries()
     yield "canaries that were not read", canaries(read=False, commitment=None)
+    yield "identifiers", identifiers()
+    yield "identifiers that were not read", identifiers(read=False)
     yield "kds", audit(KDS)
     yield "kds with a document too short", audit(KDS, suspect=WITH_SHORT)
     yield "kds, fixed", audit(replace(KDS, bandwidth="fixed", gamma=1.5))

@@ -63,6 +63,8 @@ VERDICTS = {
     "difference in differences": "evidence_of_membership",
     "canaries": "evidence_of_membership",
     "canaries that were not read": "inconclusive",
+    "identifiers": "evidence_of_membership",
+    "identifiers that were not read": "inconclusive",
     "decop": "evidence_of_membership",
     "decop, calibrated": "evidence_of_membership",
     "decop of works without a title": "invalid",

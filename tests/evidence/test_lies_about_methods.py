@@ -132,6 +132,22 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "controls", 0, "related", 8)),
         "what it read is stated differently",
     ),
+    "identifiers of another form": (
+        "identifiers",
+        edited(RESULT, put(*NUMBERS, "details", "forms", "UUID", 4)),
+        "are not as many as were scored",
+    ),
+    "identifiers by the mean of their tokens": (
+        "identifiers",
+        edited(TOLD, put("columns", "suspect", "target", "score", {"kind": "Loss", "name": "loss"})),
+        "identifiers are scored by LogProbability, and Log.*Loss is stated",
+    ),
+    "the score of an identifier": ("identifiers", rows(SCORES, put("target", 3, 0.0)), "and its tokens give"),
+    "alternatives that are missing": (
+        "identifiers",
+        edited(TOLD, lambda told: told["documents"]["alternatives"].pop()),
+        "not as many as asked",
+    ),
     "documents by themselves": ("prism by clusters", rows(SCORES, put("unit", 1, 39)), "is stated as"),
     "how often a control read": (
         "dose",

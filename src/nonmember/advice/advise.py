@@ -221,7 +221,7 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
         changes.append(("unread text of the same draw", replace(situation, heldout=kinds[1])))
     needs = {need.name: need for item in CONTESTANTS for need in (*item.needs, RELATED) if not need.values}
     for name, need in needs.items():
-        if not getattr(situation, name) and name not in ("canaries", "holdout"):  # which PLANT names
+        if not getattr(situation, name) and name not in ("canaries", "holdout", "identifiers"):  # which PLANT names
             further: dict[str, Any] = {name: True}
             changes.append((need.what, replace(situation, **further)))
     return changes
@@ -231,7 +231,8 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
 
 PLANT = (
     "Texts that are not yet published: publish a half drawn by a sealed key (nonmember plant holdout), or plant "
-    "canaries (nonmember plant). No other test here has a guaranteed error rate."
+    "canaries (nonmember plant). Published ones that hold hashes, UUIDs or keys: method=identifiers. No other test "
+    "here has a guaranteed error rate."
 )
 LOOK_UP = (
     "A target whose training text is open (OLMo, Pythia): look the texts up (docs/lookup.md), which needs no test. "

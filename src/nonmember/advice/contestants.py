@@ -214,6 +214,15 @@ CONTESTANTS = (
         "data=holdout data.commitment=HASH",
         "its error rate is exact whatever the model, if the kept documents stayed secret",
     ),
+    Contestant(
+        "identifiers",
+        "natural identifiers",
+        methods.IdentifierTest,
+        ("membership",),
+        "",
+        "its error rate is exact whatever the model, if the strings were drawn at random and stand in no other text "
+        "that it read; small models keep few",
+    ),
     Contestant("llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), HELDOUT_FILE, COMPARED),
     Contestant(
         "order",

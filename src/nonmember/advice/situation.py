@@ -51,6 +51,7 @@ class Situation(Checked):
     follows: bool = False  # the target follows instructions
     canaries: bool = False  # some were planted in the texts before they were published (`nonmember plant`)
     holdout: bool = False  # a sealed draw kept a part of the texts unpublished (`nonmember plant holdout`)
+    identifiers: bool = False  # they hold hashes, UUIDs or keys that were drawn at random
     rephraser: bool = False  # a model that rephrases is at hand
     # input_price, output_price: of a million tokens, where requests are paid
     input_price: Annotated[float | None, Number("[0, inf)")] = None
@@ -96,6 +97,7 @@ class Situation(Checked):
             "follows": "the model follows instructions",
             "canaries": "canaries in the texts, planted before they were published",
             "holdout": "a sealed hold-out, drawn before the texts were published",
+            "identifiers": "random identifiers in the texts",
             "rephraser": "a model for paraphrasing",
         }
         parts += [words for name, words in descriptions.items() if getattr(self, name)]

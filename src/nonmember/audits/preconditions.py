@@ -54,10 +54,12 @@ def require_documents(audit: Audit, builder: Builder) -> None:
 def units_of(audit: Audit, builder: Builder) -> dict[str, tuple[int, int]]:
     """Of each set that a test compares, its documents or clusters and how many of them are no near copies of others.
 
-    In a file whose order is in question copies are part of it, and variants of a canary are alike by design;
-    of a hold-out the draw makes both parts alike.
+    In a file whose order is in question copies are part of it, and variants of a canary, or of an identifier, are alike
+    by design; of a hold-out the draw makes both parts alike.
     """
-    if audit.method.claim is None or {"order", "canaries", "holdout"} & set(audit.method.requirements.inputs):
+    if audit.method.claim is None or {"order", "canaries", "holdout", "identifiers"} & set(
+        audit.method.requirements.inputs
+    ):
         return {}
     found = {}
     for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):

@@ -18,7 +18,7 @@ HELP = """nonmember advise: which methods apply to your access and data, best fi
 access: none, text, top_logprobs, logprobs or weights.   heldout: none, same_draw or other_date.
 documents, tokens (per text), input_price, output_price (per million tokens): numbers.   true or false: unseen,
 known_read, reference, out_models, base, stand_in, order, works, titles, follows, canaries, holdout,
-rephraser.
+identifiers, rephraser.
 The best three are printed; all=true lists every method with its costs. Words of `nonmember audit` are understood:
 reference.path=..., data.heldout.path=..., method.controls.base.path=... docs/which-method.md has a worked answer.
 """

@@ -157,7 +157,7 @@ class Parts:
         reasons = [self.passed_over[item.name] for item in self.candidates(claim) if item.name in self.passed_over]
         if reasons:
             return " ".join(dict.fromkeys(reasons))
-        out = ("canary", "holdout")  # which are too late for documents that are published
+        out = ("canary", "holdout", "identifiers")  # too late for published documents, or not of any document
         others = [item for item in self.advice.impossible if claim in item.says and item.name not in out]
         nearest = sorted(others, key=lambda item: len(item.missing))[:NAMED]
         return ", or ".join(f"{item.contestant.title} needs {listed(item.missing)}" for item in nearest)

@@ -8,6 +8,7 @@ from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.transforms.cleaning import Cleaned, Cleaning, Prepared, normalise
+from nonmember.corpora.transforms.identifiers import Identifiers
 from nonmember.corpora.transforms.mixtures import Component, Mixture, NestedMixture
 from nonmember.corpora.transforms.neutral import Neutral
 from nonmember.corpora.transforms.ordered import Joined, Sharded, Shuffled
@@ -30,6 +31,7 @@ __all__ = [
     "Documents",
     "Drawn",
     "Hub",
+    "Identifiers",
     "InMemory",
     "Joined",
     "LibraryDocs",

@@ -10,6 +10,7 @@ from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
 from nonmember.methods.fsd import Fsd
 from nonmember.methods.holdout import Holdout
+from nonmember.methods.identifiers import IdentifierTest
 from nonmember.methods.kds import Kds
 from nonmember.methods.levels import Levels
 from nonmember.methods.llm_di import LlmDi
@@ -41,6 +42,7 @@ __all__ = [
     "Embedded",
     "Fsd",
     "Holdout",
+    "IdentifierTest",
     "Kds",
     "Levels",
     "LlmDi",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -51,7 +51,7 @@ CLAIMS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryDetails(Details):
-    """Of results of `CanaryTest`, over canaries that could be scored."""
+    """Of canaries that could be scored; of identifiers the private variants are the alternatives."""
 
     # Of each published variant among those of its canary; 1 is the highest score, ties count against it.
     ranks: Sequence[int]
@@ -60,6 +60,7 @@ class CanaryDetails(Details):
     # The same in standard deviations of a canary's private variants.
     shift: float
     num_private: int  # private variants of all canaries
+    forms: Mapping[str, int] | None = None  # of natural identifiers: form -> how many were scored
 
 
 @dataclass(frozen=True)
@@ -103,28 +104,11 @@ class CanaryTest(Method):
             )
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        published, private = _variants(documents)
-        if not published:
-            return TestOutcome.invalid(
-                ["No canary has a published and a private variant with a score."], alpha=self.alpha
-            )
-        test = rank_sum_test(published, private)
-        verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
-        return TestOutcome(
-            statistic=test.share_below,
-            p_value=test.p_value,
-            alpha=self.alpha,
-            verdict=verdict,
-            allowed_claim=CLAIMS[verdict],
-            warnings=self._warnings(test.num_variants),
-            details=CanaryDetails(
-                ranks=test.ranks,
-                num_variants=test.num_variants,
-                mean_difference=test.mean_difference,
-                shift=test.shift,
-                num_private=sum(map(len, private)),
-            ),
-        )
+        found = by_ranks(documents, PRIVATE, CLAIMS, self.alpha)
+        if found.verdict == "invalid":
+            return found
+        assert isinstance(found.details, CanaryDetails)
+        return replace(found, warnings=self._warnings(found.details.num_variants))
 
     def _warnings(self, num_variants: Sequence[int]) -> list[str]:
         warnings = [] if self.commitment else [NO_COMMITMENT]
@@ -137,10 +121,35 @@ class CanaryTest(Method):
         return warnings
 
 
-def _variants(documents: Mapping[str, ScoredDocuments]) -> tuple[list[float], list[FloatArray]]:
-    """Scores of the published variant of each canary and of its private ones, where both are there."""
+def by_ranks(
+    documents: Mapping[str, ScoredDocuments], others: str, claims: Mapping[Verdict, str], alpha: float
+) -> TestOutcome:
+    """Do published variants score higher than those of their cluster in the group `others`?"""
+    published, private = _variants(documents, others)
+    if not published:
+        return TestOutcome.invalid([f"No published variant and one of the {others} set have a score."], alpha=alpha)
+    test = rank_sum_test(published, private)
+    verdict: Verdict = "evidence_of_membership" if test.p_value < alpha else "inconclusive"
+    return TestOutcome(
+        statistic=test.share_below,
+        p_value=test.p_value,
+        alpha=alpha,
+        verdict=verdict,
+        allowed_claim=claims[verdict],
+        details=CanaryDetails(
+            ranks=test.ranks,
+            num_variants=test.num_variants,
+            mean_difference=test.mean_difference,
+            shift=test.shift,
+            num_private=sum(map(len, private)),
+        ),
+    )
+
+
+def _variants(documents: Mapping[str, ScoredDocuments], others: str) -> tuple[list[float], list[FloatArray]]:
+    """Scores of the published variant of each canary and of its other ones, where both are there."""
     of: dict[str, list[float]] = {}
-    for canary, value in zip(documents[PRIVATE].cluster_ids, documents[PRIVATE].values["target"].tolist(), strict=True):
+    for canary, value in zip(documents[others].cluster_ids, documents[others].values["target"].tolist(), strict=True):
         of.setdefault(canary, []).append(value)
     suspect = documents[SUSPECT]
     pairs = [

@@ -103,7 +103,7 @@ class Scored(Measurement):
     def measure(self, builder: Builder) -> Measured:
         inputs = self.inputs(builder)
         scores = self.scores(inputs)
-        if len(scores.doc_ids) - len(reasons := scores.reasons) < 2:
+        if len(scores.doc_ids) - len(reasons := scores.reasons) < min(2, len(scores.doc_ids)):
             why = ", ".join(sorted(set(reasons.values())))
             remedy = "longer texts, or another score" if self.score.compares_tokens else "longer texts"
             raise ValueError(

@@ -21,7 +21,7 @@ class Access(IntEnum):
 # Models: one that has not read the texts, several such, the target's base, one of its size, one that rephrases. Texts:
 # unread of the same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works,
 # titles, a target that follows instructions, canaries planted before the texts were published,
-# a sealed draw of what is published.
+# a sealed draw of what is published, strings in the texts that were drawn at random.
 Input = Literal[
     "reference",
     "out_models",
@@ -38,6 +38,7 @@ Input = Literal[
     "follows",
     "canaries",
     "holdout",
+    "identifiers",
 ]
 
 
@@ -72,6 +73,7 @@ INPUTS: Mapping[Input, Words] = {
     "follows": Words("a target that follows instructions", "a model that follows instructions"),
     "canaries": Words("canaries that were planted before the texts were published", "canaries planted beforehand"),
     "holdout": Words("texts of which a sealed draw kept a part unpublished", "a sealed hold-out"),
+    "identifiers": Words("texts with hashes, UUIDs or keys that were drawn at random", "random identifiers"),
 }
 
 

@@ -22,7 +22,7 @@ from nonmember.scores.functions import (
     reference_ratio,
     zlib,
 )
-from nonmember.scores.likelihood import AnswerProbability, Loss, Perplexity, TopLoss
+from nonmember.scores.likelihood import AnswerProbability, LogProbability, Loss, Perplexity, TopLoss
 from nonmember.scores.out_models import Lira, Rmia
 from nonmember.scores.relative import Lowercase, Perturbed, Recall, ReferenceDifference, ReferenceRatio, Wbc, Zlib
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
@@ -32,6 +32,7 @@ __all__ = [
     "DcPdd",
     "DocumentScores",
     "Lira",
+    "LogProbability",
     "Loss",
     "Lowercase",
     "MaxK",

@@ -1,4 +1,4 @@
-"""Loss, the plainest score (Yeom et al., 2018), and the probability of an answer."""
+"""Loss, the plainest score (Yeom et al., 2018), and the probability of a text and of an answer."""
 
 from __future__ import annotations
 
@@ -24,6 +24,19 @@ class Loss(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         return scores_with_reasons(inputs.tokens, -nll(inputs.tokens))
+
+
+@dataclass(frozen=True)
+class LogProbability(Score):
+    """Sum of log-probabilities of the scored tokens, in nats: of the whole text, into however many tokens it is cut.
+
+    Source: Rossi et al., 2026; docs/methods/identifiers.md.
+    """
+
+    name = "log_probability"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        return scores_with_reasons(inputs.tokens, -nll(inputs.tokens) * inputs.tokens.num_tokens)
 
 
 @dataclass(frozen=True)

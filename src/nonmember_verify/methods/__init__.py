@@ -30,6 +30,7 @@ METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "dose": dose.recompute,
     "fsd": only_scores,
     "holdout": t_tests.holdout,
+    "identifiers": canary.identifiers,
     "kds": only_scores,
     "mc_pdd": answers.mc_pdd,
     "prism": prism.recompute,

@@ -1,8 +1,10 @@
-"""Canaries: ranks of published variants among private ones, and the private file where it is revealed."""
+"""Canaries and identifiers: ranks of published variants among others, and the private file where it is revealed."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from nonmember_verify.bundle import Audit
 from nonmember_verify.canaries import PrivateFile
 from nonmember_verify.commitments import commitment
+from nonmember_verify.identifiers import alternatives, find
 from nonmember_verify.report import Report, is_below
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
@@ -19,7 +22,11 @@ OF_TEXTS_TOGETHER = ("Lira", "Recall")  # scores of a text that depend on those 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     """The number of secret variants that score as high as the published one, and how rarely chance gives so few."""
     check_score_by_itself(audit, report)
-    published, private = (audit.groups[name] for name in ("suspect", "private"))
+    return _by_ranks(audit, "private", report)
+
+
+def _by_ranks(audit: Audit, beside: str, report: Report) -> Conclusion:
+    published, private = (audit.groups[name] for name in ("suspect", beside))
     others: dict[int, list[float]] = {}
     for unit, value in zip(private.units.tolist(), private.values["target"].tolist(), strict=True):
         others.setdefault(unit, []).append(value)
@@ -49,6 +56,46 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     p = _rank_sum_p(sum(ranks), sizes)
     report.numbers("p", {"p": (stated["p_value"], p)}, "from the ranks, in fractions")
     return Conclusion(MEMBERSHIP if is_below(audit.alpha, stated["p_value"], p) else "inconclusive")
+
+
+def identifiers(audit: Audit, report: Report) -> Conclusion:
+    """The same of identifiers and as many alternatives of each as the question asks for, by sums over their tokens."""
+    kinds = {how["score"]["kind"] for columns in audit.described["columns"].values() for how in columns.values()}
+    if kinds != {"LogProbability"}:
+        report.failed("score", f"identifiers are scored by LogProbability, and {', '.join(sorted(kinds))} is stated.")
+    published, others = (audit.described["documents"][name] for name in ("suspect", "alternatives"))
+    if len(others) != audit.settings["num_alternatives"] * len(published):
+        report.failed("alternatives", f"there are {len(others)} of {len(published)} identifiers: not as many as asked.")
+    if sum(audit.details["forms"].values()) != len(audit.groups["suspect"]):
+        report.failed("forms", f"those stated ({dict(audit.details['forms'])}) are not as many as were scored.")
+    return _by_ranks(audit, "alternatives", report)
+
+
+def check_drawn(audit: Audit, documents: Iterable[tuple[str, str]], secret: bytes, report: Report) -> None:
+    """That the identifiers are those of the documents (ids and texts), by form, and their alternatives those that the
+    seed draws."""
+    found, _ = find(documents)
+    names: dict[str, list[str]] = {"suspect": [], "alternatives": []}
+    pairs, forms = set(), Counter[str]()
+    for item in found:
+        drawn = alternatives(item, audit.settings["num_alternatives"], audit.question["seed"])
+        for index, text in enumerate([item.text, *drawn]):
+            name = commitment(secret, f"{item.name}#{index}", item.context + text)
+            names["alternatives" if index else "suspect"].append(name)
+            if name in audit.units:
+                pairs.add((item.name, audit.units[name][1]))
+                forms[item.form] += not index
+    wrong = [f"the {group} set" for group, items in names.items() if audit.described["documents"].get(group) != items]
+    if not len(pairs) == len({first for first, _ in pairs}) == len({unit for _, unit in pairs}):
+        wrong.append("strings are counted with another identifier than theirs")
+    if forms != dict(audit.details["forms"].items()):
+        wrong.append(f"by form there are {dict(forms)}")
+    report.require_none(
+        "identifiers",
+        wrong,
+        f"the {len(found)} are those of the documents, and their alternatives those that the seed draws.",
+        "not what the documents and the seed give: ",
+    )
 
 
 def check_score_by_itself(audit: Audit, report: Report) -> None:
