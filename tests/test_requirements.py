@@ -61,6 +61,7 @@ ABSENT = {
     ("score", "command"): {
         "AnswerProbability",
         "DcPdd",
+        "Extraction",
         "MaxK",
         "Perplexity",
         "Perturbed",
@@ -72,10 +73,11 @@ ABSENT = {
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
-    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
+    ("score", "arena"): {"AnswerProbability", "Extraction", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
 }
 BESIDE_THE_ARENA = [
     scores.AnswerProbability(Question("Say.", ("a", "b")), "a"),
+    scores.Extraction(50),
     scores.MaxK(0.2),
     scores.Perplexity(),
     scores.Perturbed("random_deletion", "ppl_ratio"),
@@ -99,7 +101,12 @@ KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of wh
     "general": ("world.general",),
 }
 # With less there is no verdict, or the general text is found without being named.
-OPTIONAL = {("name_cloze", "heldout"), ("prefix_completion", "heldout"), ("prism", "general")}
+OPTIONAL = {
+    ("extraction", "heldout"),
+    ("name_cloze", "heldout"),
+    ("prefix_completion", "heldout"),
+    ("prism", "general"),
+}
 
 
 def missing(kind: str, place: str, names: set[str], known: set[str]) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nonmember.records import FloatArray
-from nonmember.records.groups import SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
 from nonmember.reports.core.formats import VERDICTS
@@ -175,6 +175,37 @@ def models(result: AuditResult) -> PageTable | None:
         for role, known in result.health.capability.items()
     ]
     return PageTable(("role", "model", "nats per token", "parameters"), rows) if rows else None
+
+
+def passages(result: AuditResult) -> dict[str, PageTable]:
+    """Of method=extraction: how many documents have a passage so likely, and ids of the likeliest; never text."""
+    details = result.statistics.details
+    if "most_extractable" not in details:
+        return {}
+    sets = {name: details[name] for name in (SUSPECT, HELDOUT) if name in details}
+    shares = [
+        (
+            f"{float(least):g}",
+            *(
+                formats.DASH if (share := item["share_at_least"][least]) is None else f"{share:.1%}"
+                for item in sets.values()
+            ),
+        )
+        for least in sets[SUSPECT]["share_at_least"]
+    ]
+    found = [
+        (f"{int(tries):,}", *(f"{item['num_discoverable'][tries]:,}" for item in sets.values()))
+        for tries in sets[SUSPECT]["num_discoverable"]
+    ]
+    most = [
+        (name, plain(item["probability"]), plain(item["tries"])) for name, item in details["most_extractable"].items()
+    ]
+    names = [GROUPS.get(name, name) for name in sets]
+    return {
+        "Documents with a passage of so high a probability": PageTable(("probability", *names), shares),
+        "Documents of which a passage comes in so many tries, with probability .5": PageTable(("tries", *names), found),
+        "Most extractable documents": PageTable(("document", "probability", "expected tries"), most),
+    }
 
 
 # Documents ------------------------------------------------------------------------------------------------------------
