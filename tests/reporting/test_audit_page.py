@@ -39,6 +39,8 @@ def columns(*names, groups=()):
 
 AUCS = {"auc": {"words": 0.7, "years": 0.5}, "intervals": {"words": [0.6, 0.8], "years": [0.5, 0.5]}}
 TWO = ("suspect", "heldout")
+EXTRACTED = {"share_at_least": {"0.1": 0.25}, "num_discoverable": {"100": 3}}
+PASSAGES = {"suspect": EXTRACTED, "heldout": EXTRACTED, "most_extractable": {"a": {"probability": 0.5, "tries": 2.0}}}
 # Method -> its scores, details, and a heading of its picture.
 KINDS = {
     "prism": (columns("target", "reference", "distilled"), {}, "Target and distilled reference, rho 0.600"),
@@ -53,6 +55,7 @@ KINDS = {
     "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "log-likelihood: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
     "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "minkpp(0.2): target less reference"),
+    "extraction": (columns("target", groups=TWO), PASSAGES, "Most extractable documents"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),
 }
 

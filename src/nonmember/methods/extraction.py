@@ -77,8 +77,8 @@ class ExtractedGroup(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractionDetails(Details):
-    suspect: ExtractedGroup
-    heldout: ExtractedGroup | None = None
+    suspect: ExtractedGroup  # the suspect set
+    heldout: ExtractedGroup | None = None  # held-out text
     most_extractable: Mapping[str, Passage]  # ids of suspect documents, the most extractable first
     test: GainDetails | None = field(default=None, metadata=INLINED)  # of log p_z, against held-out text
 

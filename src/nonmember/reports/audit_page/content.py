@@ -183,29 +183,21 @@ def passages(result: AuditResult) -> dict[str, PageTable]:
     if "most_extractable" not in details:
         return {}
     sets = {name: details[name] for name in (SUSPECT, HELDOUT) if name in details}
-    shares = [
-        (
-            f"{float(least):g}",
-            *(
-                formats.DASH if (share := item["share_at_least"][least]) is None else f"{share:.1%}"
-                for item in sets.values()
-            ),
-        )
-        for least in sets[SUSPECT]["share_at_least"]
-    ]
-    found = [
-        (f"{int(tries):,}", *(f"{item['num_discoverable'][tries]:,}" for item in sets.values()))
-        for tries in sets[SUSPECT]["num_discoverable"]
-    ]
-    most = [
-        (name, plain(item["probability"]), plain(item["tries"])) for name, item in details["most_extractable"].items()
-    ]
     names = [GROUPS.get(name, name) for name in sets]
-    return {
-        "Documents with a passage of so high a probability": PageTable(("probability", *names), shares),
-        "Documents of which a passage comes in so many tries, with probability .5": PageTable(("tries", *names), found),
-        "Most extractable documents": PageTable(("document", "probability", "expected tries"), most),
+    tables = {
+        title: PageTable(
+            (counted, *names),
+            [(level, *(plain(item[key][level]) for item in sets.values())) for level in sets[SUSPECT][key]],
+        )
+        for title, counted, key in (
+            ("Share of documents with a passage at least so likely", "probability", "share_at_least"),
+            ("Documents of which a passage comes in so many tries with probability .5", "tries", "num_discoverable"),
+        )
     }
+    most = [
+        (name, *map(plain, (item["probability"], item["tries"]))) for name, item in details["most_extractable"].items()
+    ]
+    return tables | {"Most extractable documents": PageTable(("document", "probability", "expected tries"), most)}
 
 
 # Documents ------------------------------------------------------------------------------------------------------------
