@@ -61,6 +61,7 @@ ABSENT = {
     ("score", "command"): {
         "AnswerProbability",
         "DcPdd",
+        "Extraction",
         "LogProbability",
         "MaxK",
         "Perplexity",
@@ -75,6 +76,7 @@ ABSENT = {
     # They rank as others do, or are parts of methods.
     ("score", "arena"): {
         "AnswerProbability",
+        "Extraction",
         "LogProbability",
         "MaxK",
         "Perplexity",
@@ -84,6 +86,7 @@ ABSENT = {
 }
 BESIDE_THE_ARENA = [
     scores.AnswerProbability(Question("Say.", ("a", "b")), "a"),
+    scores.Extraction(50),
     scores.LogProbability(),
     scores.MaxK(0.2),
     scores.Perplexity(),
@@ -108,7 +111,12 @@ KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of wh
     "general": ("world.general",),
 }
 # With less there is no verdict, or the general text is found without being named.
-OPTIONAL = {("name_cloze", "heldout"), ("prefix_completion", "heldout"), ("prism", "general")}
+OPTIONAL = {
+    ("extraction", "heldout"),
+    ("name_cloze", "heldout"),
+    ("prefix_completion", "heldout"),
+    ("prism", "general"),
+}
 
 
 def missing(kind: str, place: str, names: set[str], known: set[str]) -> set[str]:

@@ -68,6 +68,13 @@ def _standardised(tokens: Tokens, compat: str) -> FloatArray:
     return np.asarray(np.where((std < SIGMA_EPS) & (np.abs(deviation) < SIGMA_EPS), 0.0, z))
 
 
+def _likeliest_run(log_prob: FloatArray, k: int) -> float:
+    """Sum of the likeliest k tokens in a row, of those that begin behind a multiple of k; NaN where there are none. The
+    document's first token is not scored."""
+    starts = range(k - 1, len(log_prob) - k + 1, k)
+    return max((math.fsum(log_prob[start : start + k].tolist()) for start in starts), default=math.nan)
+
+
 def _votes(tables: list[Tokens], score: Described) -> float:
     """Of windows of tokens the share whose sum is higher under the first model (ties are halves), mean over widths."""
     gain = tables[0]["log_prob"] - tables[1]["log_prob"]
@@ -105,6 +112,9 @@ SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
         "top_loss({number})",
         lambda t, s, z: float(np.maximum(t[0]["log_prob"], -math.log1p(s["number"])).mean()),
         "number",
+    ),
+    "Extraction": Score(
+        "extraction({k})", lambda t, s, z: _likeliest_run(t[0]["log_prob"], s["k"]), "k", is_ordered=True
     ),
     "Zlib": Score("zlib", lambda t, s, z: -_nll(t[0]) / z if z else math.nan),
     "MinK": Score("mink({k:g})", lambda t, s, z: _mean_of_least(t[0]["log_prob"], s), _K),

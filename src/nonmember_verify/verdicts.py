@@ -65,7 +65,15 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
 
 
 # Methods whose p is made of random draws.
-DRAWN = ["prism", "mc_pdd", "difference_in_differences", "holdout", "sampled_completion", "prefix_completion"]
+DRAWN = [
+    "prism",
+    "mc_pdd",
+    "difference_in_differences",
+    "holdout",
+    "extraction",
+    "sampled_completion",
+    "prefix_completion",
+]
 SINGLE = "It says nothing about single documents."
 CONCLUSIONS = {
     MEMBERSHIP: (

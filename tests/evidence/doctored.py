@@ -24,6 +24,8 @@ from made_up_questions import (
     CLUSTERED,
     DIFFERENCE,
     DOSE,
+    EXTRACTION,
+    HEAVY,
     KDS,
     KNOWING,
     LLM_DI,
@@ -106,11 +108,13 @@ def plain(name: str) -> Files:
         "pacost": lambda: audit(PACOST),
         "passages": single_passages,
         "difference": lambda: audit(DIFFERENCE, target=READ),
+        "extraction": lambda: audit(EXTRACTION, target=HEAVY),
         "llm_di": lambda: audit(LLM_DI),
         "kds": lambda: audit(KDS),
         "order": lambda: audit(replace(ORDER, control=True), suspect=Shuffled(texts(60, "suspect"), "order")),
     }[name]()
-    return bundled([gathered(item, folder() / name)], folder() / f"{name}.zip")
+    choice = Included(token_ids=name == "extraction")  # which takes tokens in their order
+    return bundled([gathered(item, folder() / name, choice)], folder() / f"{name}.zip", choice)
 
 
 # How they are doctored ------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from nonmember.methods import (
     DecopBaselines,
     DifferenceInDifferences,
     Dose,
+    ExtractionTest,
     IdentifierTest,
     McPdd,
     PairedT,
@@ -35,6 +36,7 @@ from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
 from nonmember.scores import (
+    Extraction,
     Lira,
     Loss,
     Lowercase,
@@ -142,6 +144,7 @@ DOSE = Dose(
     max_tokens=64,
 )
 DIFFERENCE = DifferenceInDifferences(Loss(), num_permutations=999, alpha=0.05, max_tokens=64)
+EXTRACTION = ExtractionTest(Extraction(4), num_permutations=999, alpha=0.05, max_tokens=64)
 LLM_DI = replace(made_up_methods.LLM_DI, tail_fraction=0.1, num_steps=40)
 WIDE = replace(PRISM_GATES, min_ce_gain=-1.0, max_nll_rise=9.0)
 KNOWING = replace(PRISM, distillation=TELLING, gates=replace(WIDE, max_target_gain=-9.0))
@@ -358,6 +361,10 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "difference in differences by windows", audit(replace(DIFFERENCE, score=Wbc(2, 4, 3)), target=READ)
     yield "difference in differences by clusters", audit(DIFFERENCE, suspect=CLUSTERED)
     yield "difference in differences of the reference itself", audit(DIFFERENCE, target=REFERENCE)
+    yield "extraction", audit(EXTRACTION, target=HEAVY)
+    yield "extraction by clusters", audit(EXTRACTION, suspect=CLUSTERED)
+    yield "extraction with a document too short", audit(EXTRACTION, suspect=WITH_SHORT)
+    yield "extraction alone", audit(EXTRACTION, heldout=None)
     yield "canaries", canaries()
     yield "canaries that were not read", canaries(read=False, commitment=None)
     yield "identifiers", identifiers()

@@ -40,7 +40,12 @@ from nonmember_verify.methods import METHODS, only_scores
 from nonmember_verify.scores import SCORES
 
 AUDITS = dict(every())
-WITHOUT_STATISTIC = {"decop, calibrated", "decop of works without a title", "prism of the reference itself"}
+WITHOUT_STATISTIC = {
+    "extraction alone",
+    "decop, calibrated",
+    "decop of works without a title",
+    "prism of the reference itself",
+}
 # Each verdict of each method, by the audit that reaches it: a bundle of an audit that asked nothing shows nothing.
 VERDICTS = {
     "prism that rules out": "evidence_of_non_membership",
@@ -61,6 +66,8 @@ VERDICTS = {
     "mc_pdd": "evidence_of_membership",
     "mc_pdd with a control that fails": "invalid",
     "difference in differences": "evidence_of_membership",
+    "extraction": "evidence_of_membership",
+    "extraction alone": "score_only",
     "canaries": "evidence_of_membership",
     "canaries that were not read": "inconclusive",
     "identifiers": "evidence_of_membership",

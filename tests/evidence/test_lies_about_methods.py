@@ -333,6 +333,44 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         )(files),
         "holds a document twice",
     ),
+    "a passage likelier than its tokens": (
+        "extraction",
+        rows(SCORES, put("target", 3, lambda value: value + 0.01)),
+        r"target of the suspect set is stated as .* and its tokens give",
+    ),
+    "a share of extractable documents raised": (
+        "extraction",
+        edited(RESULT, put(*NUMBERS, "details", "suspect", "share_at_least", "0.001", lambda share: share + 0.025)),
+        "numbers of the suspect set",
+    ),
+    "discoverable documents of unread text made fewer": (
+        "extraction",
+        edited(RESULT, put(*NUMBERS, "details", "heldout", "num_discoverable", "10000", 0)),
+        "numbers of the heldout set",
+    ),
+    "fewer tries than it takes": (
+        "extraction",
+        edited(
+            RESULT,
+            put(
+                *NUMBERS, "details", "most_extractable", lambda most: {k: {**v, "tries": 2.0} for k, v in most.items()}
+            ),
+        ),
+        "probability or tries of document",
+    ),
+    "another document called the most extractable": (
+        "extraction",
+        edited(
+            RESULT,
+            put(
+                *NUMBERS,
+                "details",
+                "most_extractable",
+                lambda most: dict(zip(reversed(most), most.values(), strict=True)),
+            ),
+        ),
+        "probability or tries of document",
+    ),
     "a seal that nobody gave": (
         "prism",
         edited(TOLD, put("receipt", {"seal": "0" * 64, "audit": "", "started": ""})),

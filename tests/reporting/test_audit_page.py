@@ -39,6 +39,8 @@ def columns(*names, groups=()):
 
 AUCS = {"auc": {"words": 0.7, "years": 0.5}, "intervals": {"words": [0.6, 0.8], "years": [0.5, 0.5]}}
 TWO = ("suspect", "heldout")
+EXTRACTED = {"share_at_least": {"0.1": 0.25}, "num_discoverable": {"100": 3}}
+PASSAGES = {"suspect": EXTRACTED, "heldout": EXTRACTED, "most_extractable": {"a": {"probability": 0.5, "tries": 2.0}}}
 # Method -> its scores, details, and a heading of its picture.
 KINDS = {
     "prism": (columns("target", "reference", "distilled"), {}, "Target and distilled reference, rho 0.600"),
@@ -53,6 +55,7 @@ KINDS = {
     "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "log-likelihood: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
     "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "minkpp(0.2): target less reference"),
+    "extraction": (columns("target", groups=TWO), PASSAGES, "target"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),
 }
 
@@ -107,6 +110,12 @@ def test_it_shows_what_the_method_looks_at(folder, method):
     assert "500 resamples of" in html
     assert "not used" in html
     assert "nan" not in " ".join(re.findall(r'd="([^"]*)"', html)).lower()
+
+
+def test_it_lists_the_most_extractable_documents(folder):
+    text = " ".join(" ".join(read(write_page(folder("extraction", *KINDS["extraction"][:2])).read_text()).text).split())
+    assert "Most extractable documents document probability expected tries a 0.5 2" in text
+    assert "tries suspect held-out 100 3 3" in text
 
 
 def test_it_fetches_nothing_and_labels_stay_text(folder):

@@ -261,7 +261,15 @@ CONTESTANTS = (
         methods.PrefixCompletion,
         ("membership",),
         OF_WORKS,
-        f"{UNREAD_WORKS}; it detects verbatim memorization",
+        f"{UNREAD_WORKS}; it detects verbatim memorization, of which log-probabilities tell extraction more",
+    ),
+    Contestant(
+        "extraction",
+        "probabilistic extraction",
+        methods.ExtractionTest,
+        ("membership",),
+        HELDOUT_FILE,
+        f"{COMPARED}; it detects what the target can be made to write, so that few readings go unseen",
     ),
     Contestant(
         "sampled_completion",

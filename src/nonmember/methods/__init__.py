@@ -8,6 +8,7 @@ from nonmember.methods.canary import CanaryTest
 from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
+from nonmember.methods.extraction import ExtractionTest
 from nonmember.methods.fsd import Fsd
 from nonmember.methods.holdout import Holdout
 from nonmember.methods.identifiers import IdentifierTest
@@ -40,6 +41,7 @@ __all__ = [
     "DocumentGroup",
     "Dose",
     "Embedded",
+    "ExtractionTest",
     "Fsd",
     "Holdout",
     "IdentifierTest",

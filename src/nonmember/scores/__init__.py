@@ -22,7 +22,7 @@ from nonmember.scores.functions import (
     reference_ratio,
     zlib,
 )
-from nonmember.scores.likelihood import AnswerProbability, LogProbability, Loss, Perplexity, TopLoss
+from nonmember.scores.likelihood import AnswerProbability, Extraction, LogProbability, Loss, Perplexity, TopLoss
 from nonmember.scores.out_models import Lira, Rmia
 from nonmember.scores.relative import Lowercase, Perturbed, Recall, ReferenceDifference, ReferenceRatio, Wbc, Zlib
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
@@ -31,6 +31,7 @@ __all__ = [
     "AnswerProbability",
     "DcPdd",
     "DocumentScores",
+    "Extraction",
     "Lira",
     "LogProbability",
     "Loss",

@@ -83,6 +83,41 @@ class TopLoss(Score):
         return scores_with_reasons(inputs.tokens, mean_per_document(inputs.tokens, seen))
 
 
+@dataclass(frozen=True)
+class Extraction(Score):
+    """log p_z, nats: log-probability of sampling exactly a run of k tokens of the document, at temperature 1, given all
+    tokens before it; of the likeliest run.
+
+    Runs follow each other behind the first k tokens, a beginning-of-text token counted; a rest of fewer is left out.
+    The first has exactly k tokens before it, as the papers have it; later ones more, so that one pass gives all.
+
+    Attributes:
+        k: Tokens of a run, and the fewest before it.
+
+    Raises:
+        ValueError: For fewer than 1.
+
+    Source: Hayes et al., 2410.19482; Cooper et al., 2505.12546 (k = 50); docs/methods/extraction.md.
+    """
+
+    k: Annotated[int, Count(1)]
+
+    @property
+    def name(self) -> str:
+        return f"extraction({self.k})"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        table = inputs.tokens
+        log_prob = table.log_prob.astype(np.float64)
+        num_runs = (table.num_tokens + 1) // self.k - 1  # its first token is not scored
+        values = np.full(len(table), np.nan)
+        for index in np.flatnonzero(num_runs > 0):
+            start = table.offsets[index] + self.k - 1
+            runs = log_prob[start : start + num_runs[index] * self.k].reshape(-1, self.k)
+            values[index] = runs.sum(axis=1).max()
+        return scores_with_reasons(table, values, {f"fewer than {2 * self.k} tokens": num_runs < 1})
+
+
 NO_PROBABILITIES = "the model gave no probabilities of its answer"
 
 

@@ -28,6 +28,7 @@ METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "decop_baselines": only_scores,
     "difference_in_differences": t_tests.difference_in_differences,
     "dose": dose.recompute,
+    "extraction": t_tests.extraction,
     "fsd": only_scores,
     "holdout": t_tests.holdout,
     "identifiers": canary.identifiers,

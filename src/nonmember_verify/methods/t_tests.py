@@ -14,9 +14,10 @@ from nonmember_verify.commitments import commitment
 from nonmember_verify.holdout import Draw
 from nonmember_verify.known import least_of
 from nonmember_verify.methods.canary import check_commitment, check_score_by_itself
-from nonmember_verify.report import Report
+from nonmember_verify.report import Report, agree
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
+NUM_LISTED = 10  # most extractable documents
 ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
 
 
@@ -99,6 +100,41 @@ def holdout(audit: Audit, report: Report) -> Conclusion:
     """The same test of published and kept documents, whose values are the target's own."""
     check_score_by_itself(audit, report)
     return difference_in_differences(audit, report)
+
+
+# Extraction -----------------------------------------------------------------------------------------------------------
+
+
+def extraction(audit: Audit, report: Report) -> Conclusion:
+    """The same test of log p_z, where there is held-out text; and what is stated of passages, from the scores."""
+    details, suspect = audit.details, audit.groups["suspect"]
+    wrong = [f"numbers of the {name} set" for name in audit.groups if not _counted(audit, name)]
+    log_p, most = suspect.values["target"], details["most_extractable"]
+    found = dict(zip(suspect.documents, log_p.tolist(), strict=True))
+    highest = np.sort(log_p)[::-1].tolist()
+    if len(most) != min(len(highest), NUM_LISTED):
+        wrong.append(f"{len(most)} documents are listed as the most extractable")
+    for (name, item), value in zip(most.items(), highest, strict=False):
+        of_it = found.get(name, value)  # ids of a few characters stay as they are in a bundle
+        with np.errstate(over="ignore"):
+            says = [float(np.exp(value)), float(np.exp(-value))]
+        if of_it != value or not agree([item["probability"], item["tries"] or math.inf], says):
+            wrong.append(f"probability or tries of document {name[:12]}")
+    report.require_none("passages", wrong, "shares, numbers and the most extractable follow from the scores.")
+    if "heldout" in audit.groups:
+        return difference_in_differences(audit, report)
+    share = float(np.mean(np.exp(log_p) >= 0.001)) if len(log_p) else math.nan
+    words = f"Of {share:.1%} of the documents the target would write a passage once in 1,000 tries or more often."
+    return Conclusion("invalid" if len(log_p) < least_of("extraction") else "score_only", {"found": words})
+
+
+def _counted(audit: Audit, group: str) -> bool:
+    """Whether the shares and numbers of a set are those of its scores."""
+    p, stated = np.exp(audit.groups[group].values["target"]), audit.details[group]
+    shares = all(agree(value, np.mean(p >= float(least))) for least, value in stated["share_at_least"].items())
+    with np.errstate(divide="ignore"):  # p = 1
+        found = {n: int((1 - np.exp(int(n) * np.log1p(-p)) >= 0.5).sum()) for n in stated["num_discoverable"]}
+    return bool(shares and found == stated["num_discoverable"] and stated["num_documents"] == len(p))
 
 
 def check_draw(audit: Audit, draw: Draw, digest: str, secret: bytes | None, report: Report) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nonmember.records import FloatArray
-from nonmember.records.groups import SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
 from nonmember.reports.core.formats import VERDICTS
@@ -175,6 +175,29 @@ def models(result: AuditResult) -> PageTable | None:
         for role, known in result.health.capability.items()
     ]
     return PageTable(("role", "model", "nats per token", "parameters"), rows) if rows else None
+
+
+def passages(result: AuditResult) -> dict[str, PageTable]:
+    """Of method=extraction: how many documents have a passage so likely, and ids of the likeliest; never text."""
+    details = result.statistics.details
+    if "most_extractable" not in details:
+        return {}
+    sets = {name: details[name] for name in (SUSPECT, HELDOUT) if name in details}
+    names = [GROUPS.get(name, name) for name in sets]
+    tables = {
+        title: PageTable(
+            (counted, *names),
+            [(level, *(plain(item[key][level]) for item in sets.values())) for level in sets[SUSPECT][key]],
+        )
+        for title, counted, key in (
+            ("Share of documents with a passage at least so likely", "probability", "share_at_least"),
+            ("Documents of which a passage comes in so many tries with probability .5", "tries", "num_discoverable"),
+        )
+    }
+    most = [
+        (name, *map(plain, (item["probability"], item["tries"]))) for name, item in details["most_extractable"].items()
+    ]
+    return tables | {"Most extractable documents": PageTable(("document", "probability", "expected tries"), most)}
 
 
 # Documents ------------------------------------------------------------------------------------------------------------

@@ -69,7 +69,12 @@ def page(evidence: Evidence, folder: Path, texts: Texts | None = None) -> str:
         whole=f"../../{PAGE}" if folder.parent.name == PARTS else None,
         numbers=content.numbers(evidence),
         drawings=drawn(evidence),
-        checks={"Gates": content.gates(result), "Health": content.health(result), "Models": content.models(result)},
+        checks={
+            **content.passages(result),
+            "Gates": content.gates(result),
+            "Health": content.health(result),
+            "Models": content.models(result),
+        },
         documents=content.documents(evidence, texts),
         first=FIRST_ROWS,
         digits=content.DIGITS,
