@@ -261,7 +261,7 @@ CONTESTANTS = (
         methods.PrefixCompletion,
         ("membership",),
         OF_WORKS,
-        f"{UNREAD_WORKS}; it detects verbatim memorization, of which log-probabilities tell extraction more",
+        f"{UNREAD_WORKS}; it detects verbatim memorization; where there are log-probabilities, take extraction",
     ),
     Contestant(
         "extraction",
@@ -269,7 +269,7 @@ CONTESTANTS = (
         methods.ExtractionTest,
         ("membership",),
         HELDOUT_FILE,
-        f"{COMPARED}; it detects what the target can be made to write, so that few readings go unseen",
+        f"{COMPARED}; it detects what the target can be made to write, which one or two readings rarely achieve",
     ),
     Contestant(
         "sampled_completion",
