@@ -158,7 +158,7 @@ def test_a_list_is_numbered_from_0(models, texts):
 
 def test_the_test_on_its_own_gives_the_audits_numbers(answered):
     found = answered
-    for shown in (found.verdict, found.claim, found.folder.name, f"{found.p_value:.4g}", *found.warnings):
+    for shown in (*found.answer.lines(), found.folder.name, f"{found.p_value:.4g}", *found.warnings):
         assert shown in repr(found)
     scores = found.scores()
     test = nm.prism_test(scores["reference"], scores["target"], scores["distilled"], num_resamples=200)

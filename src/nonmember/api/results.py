@@ -39,6 +39,8 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "share": exposure and exposure.share,
         "conclusion": result.answer.conclusion,
         "sentence": result.answer.sentence,
+        "because": " ".join(result.answer.because),
+        "next": result.answer.next,
         "verdict": result.verdict.decision,
         "statistic": found.value,
         "p_value": found.p_value,
@@ -134,9 +136,9 @@ class FinishedAudit:
             f"{self.result.statistics.num_documents} documents",
         ]
         lines = [
-            f"{self.result.question.method}: {self.verdict}",
-            ", ".join(filter(None, numbers)),
-            self.claim,
+            self.answer.lines()[0],
+            f"By {self.result.question.method}: {', '.join(filter(None, numbers))}",
+            *self.answer.lines()[1:],
             *(f"warning: {text}" for text in self.warnings),
             os.path.relpath(self.folder) if self.folder.is_relative_to(Path.cwd()) else str(self.folder),
         ]
@@ -153,10 +155,11 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
         A row per audit, in the order of their paths, with columns for what an audit is (sweep, cell, world, method,
         target, reference, corpus, heldout, truth, alpha, seed, score), what sweeps vary (k, lambda, tau; dose: how
         often the target read the set on average), what the target has read of the set where that is known
-        (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value,
-        ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds), `folder`, and `error`: why an
-        audit has no result, or why it cannot be read; else None. Then, with dots, the plain values of its data config
-        and of its method's settings: data.half, settings.margin, settings.distillation.tau ...
+        (exposures: how often, share: of the documents), what the audit found (conclusion, sentence, because, next,
+        verdict, statistic, p_value, ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds),
+        `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then, with dots, the
+        plain values of its data config and of its method's settings: data.half, settings.margin,
+        settings.distillation.tau ...
 
     Raises:
         ValueError: Where there is no result at all.

@@ -32,7 +32,7 @@ def main() -> None:
     if "dry_run=true" not in given.overrides and _command("report", *report):
         raise ValueError("The report ended with an error, which is shown above. Correct that, and start again.")
     if failed:
-        sys.stdout.write(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.\n")
+        raise ValueError(f"Audits failed in {', '.join(failed)}; see above, or error.json of each.")
 
 
 def _command(*arguments: str) -> int:

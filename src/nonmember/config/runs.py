@@ -64,7 +64,7 @@ def with_heldout(config: DictConfig) -> DictConfig | None:
         return None
     other = config.copy()
     with open_dict(other):
-        other.data = other.data.heldout
+        other.data, other.export = other.data.heldout, None
     return other
 
 
