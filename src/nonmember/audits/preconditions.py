@@ -9,7 +9,7 @@ import numpy as np
 
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
-from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates
+from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates, normalise
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.methods.comparison import blind_between, kinds_of
 from nonmember.methods.gates import FOLDS, INVERSE_PENALTY
@@ -41,6 +41,13 @@ def require_documents(audit: Audit, builder: Builder) -> None:
                 f"(dropped on the way: {dropped or 'none'}). Give more documents or loosen the cleaning."
             )
     method.check(corpora)
+    texts = {name: [normalise(item.text) for item in corpus.documents if item.text] for name, corpus in corpora.items()}
+    shared = len(set(texts.get(SUSPECT, ())).intersection(texts.get(HELDOUT, ())))
+    if shared > FEW_COPIES * len(texts.get(SUSPECT, ())):
+        raise ValueError(
+            f"{shared} of {len(texts[SUSPECT])} texts of the suspect set are in the held-out set too, which leaves "
+            "little to compare. Give texts that were certainly not used: data.heldout.path=FILE."
+        )
     for name, (number, distinct) in units_of(audit, builder).items():
         if distinct < (1 - FEW_COPIES) * number:
             raise ValueError(
