@@ -11,6 +11,7 @@ from scipy import stats
 from nonmember_verify import resampling
 from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
 from nonmember_verify.commitments import commitment
+from nonmember_verify.envelope import plain
 from nonmember_verify.holdout import Draw
 from nonmember_verify.known import least_of
 from nonmember_verify.methods.canary import check_commitment, check_score_by_itself
@@ -108,6 +109,9 @@ def holdout(audit: Audit, report: Report) -> Conclusion:
 def extraction(audit: Audit, report: Report) -> Conclusion:
     """The same test of log p_z, where there is held-out text; and what is stated of passages, from the scores."""
     details, suspect = audit.details, audit.groups["suspect"]
+    kind = plain(audit.settings["score"])["kind"]
+    if kind != "Extraction":
+        report.failed("score", f"its kind is {kind}, which is no log-probability of a passage.")
     wrong = [f"numbers of the {name} set" for name in audit.groups if not _counted(audit, name)]
     log_p, most = suspect.values["target"], details["most_extractable"]
     found = dict(zip(suspect.documents, log_p.tolist(), strict=True))
