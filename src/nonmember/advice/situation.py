@@ -77,7 +77,7 @@ class Situation(Checked):
     def in_words(self) -> str:
         given = {"none": "no model", "text": "a model that returns only text", "weights": "the model's weights"}
         model = given.get(self.access) or f"a model that returns {ACCESS[self.level].asked}"
-        parts = [model, f"{self.documents:,} texts of about {self.tokens:,} tokens"]
+        parts = [model, f"{self.documents:,} text{'s' * (self.documents != 1)} of about {self.tokens:,} tokens"]
         parts += {
             "none": [],
             "same_draw": ["unread text of the same draw"],

@@ -18,7 +18,14 @@ from nonmember.config.runs import corpus_to_read
 from nonmember.config.words import literal, override
 
 
-def advise(*, target: Any = None, documents: Any = None, outputs: str | None = None, **situation: Any) -> Advice:
+def advise(
+    *,
+    target: Any = None,
+    documents: Any = None,
+    outputs: str | None = None,
+    given: Mapping[str, str] | None = None,
+    **situation: Any,
+) -> Advice:
     """Which method could say what with what you have: a ranked list with measured power, costs and commands.
 
     Args:
@@ -27,6 +34,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
             weights.
         documents: How many texts, or the texts themselves, as in `nm.audit`: they are then counted.
         outputs: Where earlier audits lie, whose times are told ("outputs", or NONMEMBER_OUTPUTS).
+        given: Further words that the commands repeat, by key: {"reference.path": "reference.path=FOLDER"}.
         **situation: Fields of `nonmember.advice.Situation`, such as heldout="same_draw", reference=True, base=True,
             order=True, input_price=0.15.
 
@@ -59,7 +67,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
             if texts is not None:
                 found |= about_texts(builder.get(corpus_to_read(config)))
         past = past_audits(Path(config.outputs) / "audits")
-    return advice.advise(Situation.of(found | situation), past, _words(target, texts))
+    return advice.advise(Situation.of(found | situation), past, _words(target, texts) | dict(given or {}))
 
 
 def _words(target: Any, texts: Any) -> dict[str, str]:

@@ -48,19 +48,22 @@ def main() -> None:
 def arguments(overrides: list[str]) -> dict[str, Any]:
     """Of `nm.advise`, from key=value words. Raises ValueError for other words."""
     given: dict[str, Any] = {}
-    target: dict[str, Any] = {}
+    target, words = dict[str, Any](), dict[str, str]()
     for word in overrides:
         key, mark, value = word.lstrip("+").partition("=")
-        if not mark or not value:
-            raise ValueError(f"Expected key=value, as in documents=150; got {word!r}. --help lists all keys.")
+        if not mark or not value or key.startswith("-"):
+            raise ValueError(
+                f"Expected key=value, without dashes, as in documents=150; got {word!r}. --help lists all keys."
+            )
         if key.startswith(TARGET):
             target[key.removeprefix(TARGET)] = value
         elif key == "data.path":
             given["documents"] = value
         elif key in HAS:
             given.update([HAS[key]])
+            words[key] = word
         elif key == "model@target":
             continue  # target.url says the same
         else:
             given[key] = value_of(key, value)
-    return given | ({"target": target} if target else {})
+    return given | ({"target": target} if target else {}) | ({"given": words} if words else {})
