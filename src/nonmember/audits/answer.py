@@ -67,7 +67,7 @@ def answer_of(
         hypothesis=question.null_hypothesis,
         guarantee=_guarantee(audit, outcome),
         because=_because(conclusion, outcome, audit, statistics),
-        next=_next(conclusion, outcome, audit, statistics.num_documents),
+        next=_next(conclusion, outcome, audit, statistics.num_documents, is_sealed="seal" in keys),
         finished=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         target=AnsweredTarget(question.target, keys["target"][:DIGITS] if "target" in keys else None),
         documents=AnsweredDocuments(question.corpus, statistics.num_documents, keys["corpus"][:DIGITS]),
@@ -126,17 +126,21 @@ def _because(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, statist
     return tuple(reasons[:MOST_REASONS])
 
 
-def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: int) -> str:
+def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: int, *, is_sealed: bool) -> str:
     """The first that is not done already."""
-    if isinstance(outcome.details, AutoDetails) and conclusion not in ("used", "not used"):
+    if conclusion in ("used", "not used"):
+        part, details = "", outcome.details
+        if isinstance(details, AutoDetails) and outcome.claim is not None:
+            part = f"/{Path(details.tests[outcome.claim]['result']).parent}"
+        key = "--key KEY --secret SEAL.private" if is_sealed else "--new-key KEY"
+        return f"hand it to somebody who can check it: nonmember bundle FOLDER{part} --out audit.zip {key}"
+    if isinstance(outcome.details, AutoDetails):
         missing = [UNREAD] if audit.heldout is None else []
         missing += [] if audit.reference else ["reference.path=FOLDER, a model that has certainly not read them"]
         tests = sorted(outcome.details.tests.values(), key=lambda test: test["verdict"] != "invalid")
         return "; ".join(missing) or next(map(_in_auto, tests), UNREAD)
     gates = outcome.details.to_json().get("gates") or {}
     failed = [name for name, gate in gates.items() if not gate["passed"]]
-    if conclusion in ("used", "not used"):
-        return "hand it to somebody who can check it: nonmember bundle FOLDER --out audit.zip --new-key KEY"
     given = [REMEDIES.get(name, LIKE_THE_TARGET) for name in failed]
     if audit.method.is_drawn:
         given.append(LESS_A_REFERENCE if audit.heldout is not None else PLANT_MORE)
