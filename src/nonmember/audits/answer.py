@@ -22,6 +22,7 @@ from nonmember.results.result import (
     Conclusion,
     Statistics,
 )
+from nonmember.stats.blind import INTERPRETABLE_UP_TO
 
 FEW_DOCUMENTS = 150
 MOST_REASONS = 2
@@ -142,6 +143,10 @@ def _next(conclusion: Conclusion, outcome: TestOutcome, audit: Audit, number: in
     gates = outcome.details.to_json().get("gates") or {}
     failed = [name for name, gate in gates.items() if not gate["passed"]]
     given = [REMEDIES.get(name, LIKE_THE_TARGET) for name in failed]
+    if max((outcome.details.blind_auc or {"": 0.0}).values()) > INTERPRETABLE_UP_TO:
+        given.append("held-out text of the same source, kind and date: data.heldout.path=FILE")
+    if max((outcome.details.layout_auc or {"": 0.0}).values()) > (audit.max_layout_auc or 1.0):
+        given.append(REMEDIES["layout"])
     if audit.method.is_drawn:
         given.append(LESS_A_REFERENCE if audit.heldout is not None else PLANT_MORE)
     elif conclusion in ("no answer", "score only"):
