@@ -41,7 +41,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "sentence": result.answer.sentence,
         "verdict": result.verdict.decision,
         "statistic": found.value,
-        "p_value": found.p_value,
+        "p_value": result.answer.p,
         "ci_low": found.ci_low,
         "ci_high": found.ci_high,
         "num_documents": found.num_documents,
@@ -130,11 +130,11 @@ class FinishedAudit:
         interval = "" if low is None or high is None else f" [{low:{sign}.4f}, {high:{sign}.4f}]"
         numbers = [
             "" if self.statistic is None else f"{self.result.statistics.name} {self.statistic:{sign}.4f}{interval}",
-            "" if self.p_value is None else f"p = {self.p_value:.4g}",
+            "" if self.answer.p is None else f"p = {self.answer.p:.4g}",
             f"{self.result.statistics.num_documents} documents",
         ]
         lines = [
-            f"{self.result.question.method}: {self.verdict}",
+            f"{self.result.question.method}: {self.answer.conclusion}",
             ", ".join(filter(None, numbers)),
             self.claim,
             *(f"warning: {text}" for text in self.warnings),
@@ -153,10 +153,10 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
         A row per audit, in the order of their paths, with columns for what an audit is (sweep, cell, world, method,
         target, reference, corpus, heldout, truth, alpha, seed, score), what sweeps vary (k, lambda, tau; dose: how
         often the target read the set on average), what the target has read of the set where that is known
-        (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value,
-        ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds), `folder`, and `error`: why an
-        audit has no result, or why it cannot be read; else None. Then, with dots, the plain values of its data config
-        and of its method's settings: data.half, settings.margin, settings.distillation.tau ...
+        (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value
+        where the audit is valid, ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds),
+        `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then, with dots, the
+        plain values of its data config and of its method's settings: data.half, settings.distillation.tau ...
 
     Raises:
         ValueError: Where there is no result at all.
