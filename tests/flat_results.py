@@ -36,6 +36,7 @@ def answer_like(decision: str, corpus: str, target: str | None, p: float | None,
     conclusion = CONCLUSIONS[decision]
     sentence = f"About {corpus} and {target}: {conclusion}."
     documents = AnsweredDocuments(corpus, number, "0" * 8)
+    p = None if conclusion in ("invalid", "score only") else p
     found = (p, None, "", "asymptotic", ("A reason.",), "a step", "2026-11-28T08:00:00Z")
     return Answer(conclusion, sentence, *found, AnsweredTarget(target, "1" * 8 if target else None), documents, 0)
 

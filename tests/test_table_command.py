@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from nonmember.cli.table import show
 from nonmember.reports.core.numbers import mark_of
 from nonmember.reports.index_page.write import entry_of
 from nonmember.results.load import Run
-from nonmember.results.result import Failure
+from nonmember.results.outcomes import outcome_paths, without_parts
+from nonmember.results.result import RESULT, Failure
 
 sys.path.insert(0, str(Path(__file__).parent / "reporting"))
 import made_up
@@ -43,10 +45,10 @@ def names(text):
 def test_each_method_has_its_own_table_and_only_its_own_columns():
     text = said(PRISM, LLM_DI, KDS, Failure("other", "No room.", "OSError"))
     assert headings(text) == [
-        ["cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth"],
-        ["cell", "n", "median t", "p", "verdict", "truth"],
-        ["cell", "n", "KDS", "verdict", "truth"],
-        ["cell", "verdict"],
+        ["audit", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "answer", "truth"],
+        ["audit", "n", "median t", "p", "answer", "truth"],
+        ["audit", "n", "KDS", "answer", "truth"],
+        ["audit", "answer"],
     ]
     assert "failed  other: No room." in text
 
@@ -78,15 +80,15 @@ def test_where_the_truth_is_known_it_is_said_first():
     unread = made_up.result(corpus="a", truth="non_member", verdict="evidence_of_non_membership")
     wrong = made_up.result(corpus="b", truth="member", verdict="evidence_of_non_membership")
     right = made_up.result(corpus="c", truth="member", verdict="inconclusive")
-    told = "prism said 'not used' of 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
+    told = "prism answered 'not used' for 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
     assert said(unread, wrong, right).startswith(f"By what is known, {told}")
     # One result in two folders is one; two of one set are two audits.
     again = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="again", keys={"audit": "1"})
     moved = made_up.result(corpus="b", truth="member", verdict="inconclusive", cell="b", keys={"audit": "1"}, sweep="b")
-    assert "said 'not used' of 1 of 2 audits of sets that were read (wrongly)." in said(wrong, again, moved)
+    assert "answered 'not used' for 1 of 2 audits of sets that were read (wrongly)." in said(wrong, again, moved)
     read = {"method": "llm_di", "verdict": "evidence_of_membership", **T}
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
-    told = "llm_di said 'used' of 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
+    told = "llm_di answered 'used' for 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
     assert said(right, wrong).startswith(f"By what is known, {told}")
     assert "By what is known" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
@@ -95,6 +97,36 @@ def test_a_p_value_that_just_misses_alpha_does_not_look_equal_to_it():
     said_of = {p: said(made_up.result(p_value=p)) for p in (0.04996, 0.05, 0.3, 1e-5)}
     printed = {0.04996: " 0.04996 ", 0.05: " 0.0500 ", 0.3: " 0.3000 ", 1e-5: " 1.0e-05 "}
     assert all(printed[p] in text for p, text in said_of.items())
+
+
+def test_nothing_that_is_invalid_shows_a_p():
+    invalid = made_up.result(verdict="invalid", p_value=0.0123)
+    assert "0.0123" not in said(invalid) + said(invalid, PRISM)
+    assert entry_of(invalid, Path("a/result.json"), Path())["p_printed"] == "–"
+
+
+def test_rows_come_in_the_order_of_the_numbers_in_their_names():
+    results = [made_up.result(corpus="docs", cell=str(k), settings={"k": k}) for k in (100, 9, 20)]
+    assert names(said(*results)) == ["k=9", "k=20", "k=100"]
+
+
+def test_of_one_audit_a_failed_gate_is_said_once():
+    gates = {"kl": {"value": 0.01, "bound": 0.02, "upper": False, "passed": False}}
+    warnings = ["The fall of the divergence on the set is 0.010, and must be above 0.020.", "Another thing."]
+    text = said(made_up.result(details={"gates": gates}, warnings=warnings))
+    assert text.count("must be above") == 1
+    assert "warning: Another thing." in text
+
+
+def test_the_parts_of_auto_are_not_counted_beside_it(tmp_path):
+    joined = tmp_path / "auto-docs"
+    for folder in (joined, joined / "parts/prism", tmp_path / "prism-docs"):
+        folder.mkdir(parents=True)
+        PRISM.save(folder / RESULT)
+    paths = without_parts(outcome_paths(tmp_path))
+    assert [path.parent.name for path in paths] == ["auto-docs", "prism-docs"]
+    (part,) = without_parts(outcome_paths(joined / "parts"))
+    assert part.parent.name == "prism", "asked for by itself it is there"
 
 
 def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():
@@ -109,7 +141,7 @@ def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():
         details={"excluded_dose": 1.0},
     )
     text = said(read, width=120)
-    assert headings(text) == [["cell", "n", "readings [95% interval]", "p", "verdict", "truth"]]
+    assert headings(text) == [["audit", "n", "readings [95% interval]", "p", "answer", "truth"]]
     assert "3.1 [2.2, -]" in text
 
 
@@ -122,7 +154,7 @@ def test_one_method_alone_keeps_its_failures_beside_the_others():
 @pytest.mark.parametrize("terminal", [False, True])
 def test_no_verdict_is_cut_at_80_columns(terminal):
     text = said(PRISM, made_up.result(corpus="a" * 90), terminal=terminal)
-    assert text.count(" not used ") == 2
+    assert len(re.findall("(?<!')not used(?!')", text)) == 2
     assert "a" * 90 in text
     assert "…" not in text
 

@@ -43,7 +43,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "next": result.answer.next,
         "verdict": result.verdict.decision,
         "statistic": found.value,
-        "p_value": found.p_value,
+        "p_value": result.answer.p,
         "ci_low": found.ci_low,
         "ci_high": found.ci_high,
         "num_documents": found.num_documents,
@@ -132,7 +132,7 @@ class FinishedAudit:
         interval = "" if low is None or high is None else f" [{low:{sign}.4f}, {high:{sign}.4f}]"
         numbers = [
             "" if self.statistic is None else f"{self.result.statistics.name} {self.statistic:{sign}.4f}{interval}",
-            "" if self.p_value is None else f"p = {self.p_value:.4g}",
+            "" if self.answer.p is None else f"p = {self.answer.p:.4g}",
             f"{self.result.statistics.num_documents} documents",
         ]
         lines = [
@@ -156,7 +156,8 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
         target, reference, corpus, heldout, truth, alpha, seed, score), what sweeps vary (k, lambda, tau; dose: how
         often the target read the set on average), what the target has read of the set where that is known
         (exposures: how often, share: of the documents), what the audit found (conclusion, sentence, because, next,
-        verdict, statistic, p_value, ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds),
+        verdict, statistic, p_value where the audit is valid, ci_low, ci_high, num_documents, num_excluded,
+        allowed_claim, warnings, seconds),
         `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then, with dots, the
         plain values of its data config and of its method's settings: data.half, settings.margin,
         settings.distillation.tau ...

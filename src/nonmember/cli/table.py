@@ -5,28 +5,30 @@ from __future__ import annotations
 import argparse
 import io
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from nonmember.checks import told_apart
 from nonmember.reports.audit_page.gates import gates_of
+from nonmember.reports.core.formats import TRUTHS
 from nonmember.reports.core.grid import UNLEARNED, WHY_UNLEARNED
 from nonmember.reports.core.numbers import number_in
-from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes
-from nonmember.results.result import PARTS, AuditQuestion, AuditResult, Failure, tokens_in_words
+from nonmember.results.outcomes import UNUSABLE, identity, outcome_paths, usable_outcomes, without_parts
+from nonmember.results.result import AuditQuestion, AuditResult, Failure, tokens_in_words
 from nonmember.runtime.naming import dotted, short_setting
 from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 RIGHT = ("n", "rho_RT", "rho_DT", "p")  # aligned to
 VERBS = {"evidence_of_non_membership": "not used", "evidence_of_membership": "used"}
+OF_A_GATE = re.compile(r" is \S+, and must be (above|below) ")  # its warning, where it failed
 
 
 Cell = AuditResult | Failure
@@ -39,7 +41,7 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
     given = parser.parse_args()
-    paths = outcome_paths(given.folder)
+    paths = without_parts(outcome_paths(given.folder))
 
     def use(some: Sequence[Cell]) -> None:
         show(some, console=Console(file=io.StringIO()))
@@ -97,13 +99,13 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
         for decision, verb in VERBS.items():
             if len(of_method) > 1 and decision in decided:
                 parts = []
-                for truth, what in (("non_member", "sets that were not read"), ("member", "sets that were read")):
+                for truth in ("non_member", "member"):
                     audits = [item for item in of_method if item.question.truth == truth]
-                    those = [item for item in audits if item.verdict.decision == decision]
+                    those, read = [item for item in audits if item.verdict.decision == decision], TRUTHS[truth]
                     if audits:
                         several = "" if len({item.question.subject for item in audits}) == len(audits) else "audits of "
-                        parts.append(f"{len(those)} of {len(audits)} {several}{what}{_wrongly(those)}")
-                sentences.append(f"By what is known, {method} said {verb!r} of {' and '.join(parts)}.")
+                        parts.append(f"{len(those)} of {len(audits)} {several}sets that were {read}{_wrongly(those)}")
+                sentences.append(f"By what is known, {method} answered {verb!r} for {' and '.join(parts)}.")
     return sentences
 
 
@@ -125,9 +127,11 @@ def _print(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> N
     else:
         console.print(Text(visible(title), style="bold italic"))
         for row in rows:
-            cell, *others = (f"{name} {visible(text)}" for name, text in row.items())
-            console.print(Text(cell.removeprefix("cell "), style="bold"), soft_wrap=True)
-            console.print(Padding(Text("   ".join(others)), (0, 0, 0, 2)))
+            audit, *others = (f"{name} {visible(text)}" for name, text in row.items())
+            others = [item.replace(" ", "\xa0") for item in others]  # of which none is broken
+            console.print(Text(audit.removeprefix("audit "), style="bold"), soft_wrap=True)
+            for line in textwrap.wrap("   ".join(others), console.width, initial_indent="  ", subsequent_indent="  "):
+                console.print(Text(line.replace("\xa0", " ")), soft_wrap=True)
 
 
 def _show_gates(console: Console, result: AuditResult) -> None:
@@ -148,10 +152,11 @@ def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
-    """Each kind once: those that differ in their numbers alone are one kind."""
+    """Each kind once: those that differ in their numbers alone are one kind. Of one audit no failed gates."""
     kinds: dict[str, list[str]] = {}
-    for text in (text for result in results for text in result.verdict.warnings):
-        kinds.setdefault(re.sub(r"[\d.,]+", "#", text), []).append(text)
+    said_already = OF_A_GATE.search if len(results) == 1 and any(gates_of(results[0])) else lambda text: None
+    for text in (text for result in results for text in result.verdict.warnings if not said_already(text)):
+        kinds.setdefault(re.sub(r"^\w+: |[\d.,]+", "#", text).lstrip("#"), []).append(text)
     for texts in kinds.values():
         such = "" if len(set(texts)) == 1 else " such as"
         where = f" (in {len(texts)} of {len(results)} audits)" if len(results) > 1 else ""
@@ -174,13 +179,20 @@ def rows_of(cells: Sequence[Cell], names: Sequence[str]) -> dict[str, list[dict[
 
 def _rows(members: Sequence[tuple[str, Cell]]) -> list[dict[str, str]]:
     """Of the numbers that not every method has those that some result has; a dash where one lacks it."""
+    members = sorted(members, key=lambda item: (isinstance(item[1], Failure), _in_order(item[0])))
     statistic = _statistic_of([cell for _, cell in members if isinstance(cell, AuditResult)])
-    texts = [{"verdict": "failed"} if isinstance(cell, Failure) else _texts(cell, statistic) for _, cell in members]
+    texts = [{"answer": "failed"} if isinstance(cell, Failure) else _texts(cell, statistic) for _, cell in members]
     columns = [name for name in max(texts, key=len) if any(row.get(name) for row in texts)]
     return [
-        {"cell": name} | {column: row.get(column) or "-" for column in columns}
+        {"audit": name} | {column: row.get(column) or "-" for column in columns}
         for (name, _), row in zip(members, texts, strict=True)
     ]
+
+
+def _in_order(name: str) -> list[tuple[float, str]]:
+    """Of a name, to sort by: numbers in it by their size."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", name)
+    return [(float(part), "") if index % 2 else (0.0, part) for index, part in enumerate(parts)]
 
 
 def _statistic_of(results: Sequence[AuditResult]) -> str:
@@ -199,9 +211,9 @@ def _texts(result: AuditResult, statistic: str) -> dict[str, str | None]:
         "rho_RT": _number(number_in(found.details, "rho_reference_target")),
         "rho_DT": _number(number_in(found.details, "rho_distilled_target")),
         statistic: None if found.value is None else _statistic(result),
-        "p": None if found.p_value is None else _p_value(found.p_value, result.question.alpha),
-        "verdict": f"{result.answer.conclusion} {UNLEARNED}" if result.unlearned else result.answer.conclusion,
-        "truth": result.question.truth or "unknown",
+        "p": None if result.answer.p is None else _p_value(result.answer.p, result.question.alpha),
+        "answer": f"{result.answer.conclusion} {UNLEARNED}" if result.unlearned else result.answer.conclusion,
+        "truth": TRUTHS.get(result.question.truth or ""),
     }
 
 
@@ -239,17 +251,15 @@ def _decimals(value: float | None, form: str) -> str:
 
 def names_of(cells: Sequence[Cell]) -> list[str]:
     """What each audit is about, or what tells it from the others of its table, or that and the name of its folder: the
-    first that none of them shares. Of a part of method=auto that it is one."""
+    first that none of them shares."""
     asked = [cell if isinstance(cell, Failure) else cell.question for cell in cells]
     methods = [getattr(item, "method", "") for item in asked]
     tables = methods if len({*methods} - {""}) > 1 else [""] * len(cells)
     labels = []
-    for item, method, short in zip(asked, methods, _differing(tables, asked), strict=True):
+    for item, short in zip(asked, _differing(tables, asked), strict=True):
         # What failed in a sweep may share its subject with others.
         subject = "" if isinstance(item, Failure) and item.swept else item.subject
-        end = f" ({method}, a part of auto)" if f"/{PARTS}/" in item.cell and method else ""
-        about = (subject or short or item.cell, short or item.cell, f"{short} {item.cell}".strip())
-        labels.append([f"{name}{end}" for name in about])
+        labels.append([subject or short or item.cell, short or item.cell, f"{short} {item.cell}".strip()])
     counts = Counter(
         (table, level, name) for table, names in zip(tables, labels, strict=True) for level, name in enumerate(names)
     )
@@ -274,4 +284,6 @@ def _words(asked: AuditQuestion | Failure) -> list[str]:
     given: Mapping[str, Any] = asked.swept
     if not given and not isinstance(asked, Failure):
         given = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
+        if asked.method == "auto":  # of which these are what was found
+            given = {name: value for name, value in given.items() if name not in ("parts", "lacking")}
     return [short_setting(f"{key}={value}") for key, value in dotted(given)]

@@ -26,6 +26,12 @@ def outcome_paths(folder: Path) -> list[Path]:
     return paths
 
 
+def without_parts(paths: Sequence[Path]) -> list[Path]:
+    """Without those that a result by method=auto among them names: it counts as one audit."""
+    joined = {path.parent for path in paths if path.name == RESULT}
+    return [path for path in paths if path.parts[-3:-2] != (PARTS,) or path.parents[2] not in joined]
+
+
 def is_mended(error: Path) -> bool:
     """Whether a result was written into the folder of a failure since."""
     result = error.with_name(RESULT)

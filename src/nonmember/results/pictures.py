@@ -6,6 +6,7 @@ Drawn on figures of their own, without pyplot's global state.
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ CLAIMS = {"membership": "used", "non_membership": "not used"}
 MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
 FAR = 2.0  # widths of the range of most values beyond which a value is left out of a picture
 GROUPS = {HELDOUT: "held-out"}  # as printed
+ROLES = ("target", "reference", "distilled")
 READABLE = {  # loss: its sign is a score's
     "distilled": "distilled reference",
     "kl": "KL divergence",
@@ -91,6 +93,27 @@ def drawings(evidence: Evidence) -> list[Drawing]:
 def readable(role: str) -> str:
     """A model's role, or a column of its scores, for people: "control that read it twice, seed 1: log-likelihood"."""
     return ": ".join(_readable(part) for part in role.split("/"))
+
+
+def titled(column: str, score: str) -> str:
+    """A column of scores: a role with the score that is meant."""
+    return f"{readable(column)}: {readable(score)}" if score and column in ROLES else readable(column)
+
+
+def telling(columns: Mapping[str, FloatArray]) -> list[str]:
+    """Those of target, reference and distilled reference first; without constant ones and such as repeat another."""
+    places = {role: index for index, role in enumerate(ROLES)}
+    kept: list[str] = []
+    for name in sorted(columns, key=lambda name: min(places.get(part, len(ROLES)) for part in name.split("/"))):
+        values = columns[name]
+        repeats = any(np.array_equal(values, columns[other], equal_nan=True) for other in kept)
+        if not repeats and np.nanmin(values, initial=math.inf) < np.nanmax(values, initial=-math.inf):
+            kept.append(name)
+    return kept
+
+
+def _score_of(evidence: Evidence) -> str:
+    return readable(evidence.result.question.score or "score")
 
 
 def _readable(part: str) -> str:
@@ -149,7 +172,7 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         rho = details.get(f"rho_{other}_target")
         title = f"Target and {name}" + (f", rho {rho:.3f}" if isinstance(rho, float) else "")
-        score = evidence.result.question.score or "score"
+        score = _score_of(evidence)
         figure, axes = _axes(f"rank by {score} under the {name}", f"rank by {score} under the target")
         _diagonal(axes)
         _points(axes, scipy.stats.rankdata(x), scipy.stats.rankdata(y))
@@ -164,12 +187,13 @@ def pairs(evidence: Evidence) -> list[Drawing]:
     if len(names) < 2:
         return []
     first, second = _both_finite(*(evidence.columns[name] for name in names))
-    title = f"{names[0]} and {names[1]}"
-    figure, axes = _axes(names[0], names[1])
+    labels = [titled(name, evidence.result.question.score) for name in names]
+    title = " and ".join(labels)
+    figure, axes = _axes(labels[0], labels[1])
     _diagonal(axes)
     _points(axes, first, second)
     dots = Drawing("pairs", title, "Each dot is a document; on the line both values are equal.", figure)
-    return [dots, *histogram(f"Differences, {names[0]} less {names[1]}", {"documents": first - second}, zero=True)]
+    return [dots, *histogram(f"Differences, {' less '.join(labels)}", {"documents": first - second}, zero=True)]
 
 
 # Groups of documents --------------------------------------------------------------------------------------------------
@@ -177,13 +201,13 @@ def pairs(evidence: Evidence) -> list[Drawing]:
 
 def scores(evidence: Evidence) -> list[Drawing]:
     """Histograms of the first scores, by group of documents."""
-    return _histograms(evidence, list(evidence.columns)[:MAX_PLOTS])
+    return _histograms(evidence, telling(evidence.columns)[:MAX_PLOTS])
 
 
 def groups(evidence: Evidence) -> list[Drawing]:
     """Histograms by group, of the scores with the largest weights where the method weighs them."""
     weights: Any = evidence.result.statistics.details.get("weights")
-    names = list(evidence.columns)
+    names = telling(evidence.columns)
     if isinstance(weights, Mapping):
         names.sort(key=lambda name: -abs(weights.get(name) or 0.0))
     return _histograms(evidence, names[:MAX_PLOTS])
@@ -193,14 +217,12 @@ def gains(evidence: Evidence) -> list[Drawing]:
     """What each document gains from the reference to the target, by group, and the scores under both."""
     target, reference = (evidence.by_group(name) for name in ("target", "reference"))
     gain = {group: target[group] - reference[group] for group in target}
-    return [
-        *histogram(f"{evidence.result.question.score or 'score'}: target less reference", gain, zero=True),
-        *scores(evidence),
-    ]
+    return [*histogram(f"{_score_of(evidence)}: target less reference", gain, zero=True), *scores(evidence)]
 
 
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
-    return [item for name in names for item in histogram(readable(name), evidence.by_group(name))]
+    score = evidence.result.question.score
+    return [item for name in names for item in histogram(titled(name, score), evidence.by_group(name))]
 
 
 def changes(evidence: Evidence) -> list[Drawing]:
@@ -362,16 +384,26 @@ def dose(evidence: Evidence) -> list[Drawing]:
 def tests(evidence: Evidence) -> list[Drawing]:
     """Of method=auto: p of the test of each answer beside alpha."""
     found: Any = evidence.result.statistics.details["tests"]
-    if not (known := {claim: test for claim, test in found.items() if test["p_value"] is not None}):
+    known: dict[str, float] = {}
+    said = []
+    for claim, test in found.items():
+        name, p = f"{CLAIMS.get(claim, claim)}\n{test['method']}", test["p_value"]
+        if test["verdict"] != "invalid" and p is not None:
+            known[name] = max(p, 1e-12)
+        told = "invalid" if test["verdict"] == "invalid" else "no p" if p is None else f"p = {p:.2g}"
+        said.append(f"{name.replace(chr(10), ', by ')}: {told}")
+    if not known:
         return []
-    names = [f"{CLAIMS.get(claim, claim)}, by {test['method']}" for claim, test in known.items()]
-    values = [max(test["p_value"], 1e-12) for test in known.values()]
-    figure, axes = _lying("p (left of the line the test concludes)", names)
-    axes.set(xscale="log", xlim=(min(*values, 0.01) / 2, 1.2))
+    figure, axes = _lying("p", list(known))
+    powers = range(min(-2, math.floor(math.log10(min(known.values())))), 1)
+    ticks = {10.0**power: f"{10.0**power:g}" for power in powers[:: -(-len(powers) // 4)]}
+    axes.set(xscale="log", xlim=(10.0 ** powers[0] / 1.5, 1.5), xticks=[*ticks])
+    axes.set_xticklabels(ticks.values())
+    axes.minorticks_off()
     axes.axvline(evidence.result.question.alpha, color=QUIET, linewidth=0.8, linestyle="--")
-    axes.plot(values, range(len(values)), "o", color=COLOURS[0])
-    caption = "; ".join(f"{name}: p = {test['p_value']:.2g}" for name, test in zip(names, known.values(), strict=True))
-    return [Drawing("tests", "One test for each answer", f"{caption}.", figure)]
+    axes.plot([*known.values()], range(len(known)), "o", color=COLOURS[0])
+    caption = f"{'; '.join(said)}. Left of the broken line a test concludes."
+    return [Drawing("tests", "One test for each answer", caption, figure)]
 
 
 def resampled(evidence: Evidence) -> list[Drawing]:

@@ -19,12 +19,11 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.formats import VERDICTS
 from nonmember.results.evidence import Evidence
 from nonmember.results.mirror import Texts
-from nonmember.results.pictures import CLAIMS, GROUPS, readable
+from nonmember.results.pictures import CLAIMS, GROUPS, readable, telling, titled
 from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 20_000  # in the page's table, a megabyte; scores.parquet has all
 MAX_COLUMNS = 6
-ROLES = ("target", "reference", "distilled")
 MAX_LISTED = 24  # entries of a list among the details
 FIRST_WORDS = 14
 FAILED = "FAILED"
@@ -45,6 +44,7 @@ class DocumentTables:
     # id, group where there are several, scores (None: undefined), first words where these are shown.
     rows: Sequence[Sequence[str | float | None]]
     note: str  # on what is left out
+    what: str  # the rows are
 
 
 def question(result: AuditResult) -> str:
@@ -72,7 +72,7 @@ def truth(result: AuditResult) -> str:
     """What is known by construction, and whether the verdict contradicts it."""
     if result.question.truth is None:
         return ""
-    known = f"Known by construction: {result.question.truth.replace('_', '-')}."
+    known = f"Known by construction: the documents were {formats.TRUTHS[result.question.truth]}."
     wrong = result.false_claim
     return f"{known} This verdict is a {wrong}." if wrong else known
 
@@ -85,15 +85,17 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     result = evidence.result
     shown: dict[str, tuple[str, str]] = {}
     if result.answer.conclusion == "invalid":
-        failed = next((gate for gate in gates_of(result) if not gate.passed), None)
-        if failed is not None:
-            shown["failed precondition"] = (f"{failed.value}, must be {failed.side} {failed.bound}", failed.what)
-    elif result.statistics.p_value is not None:
+        why = next(iter(result.answer.because), "see the warnings").partition(". ")[0]
+        found = (gate for gate in gates_of(result) if not gate.passed)
+        failed = min(found, key=lambda gate: gate.value[:4] not in why, default=None)
+        about = ("", why) if failed is None else (f"{failed.value}, must be {failed.side} {failed.bound}", failed.what)
+        shown["failed precondition"] = about
+    elif result.answer.p is not None:
         meaning = SMALL_P.get(result.question.claim or "", "")
         alpha = result.question.alpha
         error = result.statistics.p_error
         drawn = "" if error is None else f", Monte-Carlo error {error:.1g}"
-        shown["p"] = (formats.p_value(result.statistics.p_value, alpha), f"alpha {alpha:g}{drawn}{meaning}")
+        shown["p"] = (formats.p_value(result.answer.p, alpha), f"alpha {alpha:g}{drawn}{meaning}")
     if result.statistics.value is not None:
         value, interval = formats.statistic(result.statistics)
         aside = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
@@ -113,7 +115,12 @@ def parts(result: AuditResult) -> dict[str, Any] | None:
         return None
     tests: Mapping[str, Any] = details["tests"]
     rows = [
-        (CLAIMS[claim], test["method"], formats.p_value(test["p_value"], result.question.alpha), test["because"])
+        (
+            CLAIMS[claim],
+            test["method"],
+            "invalid" if test["verdict"] == "invalid" else formats.p_value(test["p_value"], result.question.alpha),
+            test["because"],
+        )
         for claim, test in tests.items()
     ]
     more = [(CLAIMS[claim], "a test", text) for claim, text in details["lacking"].items()]
@@ -122,8 +129,8 @@ def parts(result: AuditResult) -> dict[str, Any] | None:
     if details.get("largest_blind_auc") is not None:
         links["blind"] = "parts/blind/audit.html"
     return {
-        "tests": PageTable(("answer", "test", "p", "why"), rows),
-        "more": PageTable(("answer", "method", "needs"), more) if more else None,
+        "tests": PageTable(("answer", "test", "p", "why"), rows, "cards"),
+        "more": PageTable(("answer", "method", "needs"), more, "cards") if more else None,
         "links": links,
     }
 
@@ -207,9 +214,8 @@ def documents(evidence: Evidence, texts: Texts | None) -> DocumentTables | None:
     """A row per document: id, group, scores; the first words only where the texts are given."""
     if not evidence.doc_ids or not (evidence.columns or texts):
         return None
-    telling, several = _telling(evidence.columns), len(set(evidence.groups)) > 1
-    names, score = telling[:MAX_COLUMNS], evidence.result.question.score
-    titles = [f"{readable(name)}: {score}" if score and name in ROLES else readable(name) for name in names]
+    several, names = len(set(evidence.groups)) > 1, telling(evidence.columns)[:MAX_COLUMNS]
+    titles = [titled(name, evidence.result.question.score) for name in names]
     columns = ["document", *(["group"] if several else []), *titles]
     scores = [_rounded(evidence.columns[name]) for name in names]
     rows: list[tuple[str | float | None, ...]] = []
@@ -219,19 +225,9 @@ def documents(evidence: Evidence, texts: Texts | None) -> DocumentTables | None:
             (doc_id, *([GROUPS.get(group, group)] if several else []), *(column[index] for column in scores), *begins)
         )
     columns += ["first words"] if texts is not None else []
-    return DocumentTables(columns, rows, _left_out(evidence, len(rows), len(names)))
-
-
-def _telling(columns: Mapping[str, FloatArray]) -> list[str]:
-    """Those of target, reference and distilled reference first; without constant ones and such as repeat another."""
-    places = {role: index for index, role in enumerate(ROLES)}
-    kept: list[str] = []
-    for name in sorted(columns, key=lambda name: min(places.get(part, len(ROLES)) for part in name.split("/"))):
-        values = columns[name]
-        repeats = any(np.array_equal(values, columns[other], equal_nan=True) for other in kept)
-        if not repeats and np.nanmin(values, initial=math.inf) < np.nanmax(values, initial=-math.inf):
-            kept.append(name)
-    return kept
+    asked = sum(group == SUSPECT for group in evidence.groups)
+    what = f"texts, {asked:,} of them the documents in question" if several else "documents"
+    return DocumentTables(columns, rows, _left_out(evidence, len(rows), len(names)), what)
 
 
 def _rounded(values: FloatArray) -> list[float | None]:

@@ -19,6 +19,7 @@ VERDICTS = {
     "score_only": ("–", "score only"),
     "invalid": ("⊘", "invalid"),
 }
+TRUTHS = {"member": "read", "non_member": "not read"}
 DASH, MINUS = "–", "−"
 SMALLEST_PLAIN_P = 0.001
 

@@ -29,7 +29,7 @@
     const row = element("tr", { class: box.checked ? "chosen" : null }, element("td", {}, box),
       element("th", { scope: "row" }, heading(audit)),
       element("td", { class: `v-${audit.decision}`, title: audit.claim }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null,
-        audit.unlearned ? element("b", { class: "wrong" }, `⊖ training did not lower the ${audit.unlearned}`) : null),
+        audit.unlearned ? element("b", { class: "wrong", role: "img", ...meant(`Training did not lower the ${audit.unlearned}`) }, "⊖") : null),
       cell("p", audit.p === null ? null : audit.p_printed, "number"),
       element("td", { "data-of": audit.statistic || null, class: "number" },
         ...(audit.value === null ? [] : [audit.printed, element("small", {}, audit.statistic)])),
@@ -40,6 +40,7 @@
       cell("made", audit.written.slice(0, 16), "number"));
     return row;
   }
+  function meant(meaning) { return { title: meaning, "aria-label": meaning }; }
   function warnings(texts) {
     if (texts.length === 0) return null;
     return element("details", {}, element("summary", {}, `${texts.length} ${texts.length > 1 ? "warnings" : "warning"}`), ...texts.map((text) => element("p", {}, text)));

@@ -20,11 +20,12 @@ from markupsafe import Markup
 from nonmember.reports.audit_page.write import PAGE, is_page
 from nonmember.reports.core import formats
 from nonmember.reports.core.formats import VERDICTS
+from nonmember.reports.core.grid import UNLEARNED, WHY_UNLEARNED
 from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.mirror import swept_of
-from nonmember.results.outcomes import UNUSABLE, outcome_paths, usable_outcome
+from nonmember.results.outcomes import UNUSABLE, outcome_paths, usable_outcome, without_parts
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.progress import tracked
@@ -57,7 +58,7 @@ def write_index(folder: Path) -> Index:
 
     Raises ValueError where there is no result, or where the folder has an index.html of somebody else's.
     """
-    path, paths = folder / INDEX, outcome_paths(folder)
+    path, paths = folder / INDEX, without_parts(outcome_paths(folder))
     if path.exists() and not is_index(path):
         raise ValueError(
             f"{path} must be free, or a page of nonmember view, which replaces it; got another file. Move it away."
@@ -119,13 +120,14 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         "low": found.ci_low,
         "high": found.ci_high,
         "interval": interval,
-        "p": found.p_value,
-        "p_printed": formats.p_value(found.p_value, asked.alpha),
+        "p": outcome.answer.p,
+        "p_printed": formats.p_value(outcome.answer.p, asked.alpha),
         "dose": None if exposure is None else exposure.label,
         "n": found.num_documents,
         "axes": {**swept_of(outcome), "documents": found.num_documents},
         "facts": {
-            **{name: getattr(asked, name) for name in ("heldout", "score", "alpha", "seed", "world", "sweep", "truth")},
+            **{name: getattr(asked, name) for name in ("heldout", "score", "alpha", "seed", "world", "sweep")},
+            "truth": formats.TRUTHS.get(asked.truth or ""),
             "data": asked.data,
             "settings": asked.settings,
             "versions": outcome.provenance.versions,
@@ -149,12 +151,13 @@ def page(entries: list[dict[str, Any]]) -> str:
     return rendered(
         HERE / "index.html.j2",
         {"beginning": beginning, "embedded": embedded},
-        num_audits=len(entries),
+        num_audits=len(audits),
         num_of={known.get(name, ("?", name)): number for name, number in decisions.most_common()},
         choices={
             "method": sorted({entry["method"] for entry in audits}),
             "answer": {name: known.get(name, ("?", name))[1] for name in sorted(decisions) if name in VERDICTS},
         },
+        unlearned=f"{UNLEARNED} {WHY_UNLEARNED}." if any(entry["unlearned"] for entry in audits) else "",
         failed=[entry for entry in newest if "why" in entry],
         data=packed | {"verdicts": known},
         style=Markup(read("page.css") + _own("audit_page/audit.css") + _own("index_page/index.css")),

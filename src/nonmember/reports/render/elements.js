@@ -56,14 +56,18 @@ function inOrder(one, other, descending) {
 // A row per item, a column per fact in which they differ, and a box that shows the equal ones as well.
 function differing(heads, facts) {
   const names = [...new Set(facts.flatMap((fact) => Object.keys(fact)))];
-  const different = new Set(names.filter((name) => new Set(facts.map((fact) => JSON.stringify(fact[name] ?? null))).size > 1));
+  const differ = names.filter((name) => new Set(facts.map((fact) => JSON.stringify(fact[name] ?? null))).size > 1);
+  // One that only says again what another does, as a path the name of its documents, is left out.
+  const within = (one, other) => facts.every((fact) => shown(fact[one]).includes(shown(fact[other])));
+  const repeats = (name, index) => differ.some((other, place) => other !== name && within(name, other) && (place < index || !within(other, name)));
+  const different = new Set(differ.filter((name, index) => !repeats(name, index)));
   const box = element("input", { type: "checkbox" });
   const table = element("table");
   const paint = () => {
     const columns = names.filter((name) => box.checked || different.has(name));
     const head = element("tr", {}, element("th", { scope: "col" }, ""), ...columns.map((name) => element("th", { scope: "col" }, name)));
     const rows = facts.map((fact, index) => element("tr", {}, element("th", { scope: "row" }, heads[index]),
-      ...columns.map((name) => element("td", {}, shown(fact[name])))));
+      ...columns.map((name) => element("td", { "data-of": name }, shown(fact[name])))));
     table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
   };
   box.addEventListener("change", paint);
