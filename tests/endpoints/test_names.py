@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nonmember.corpora.names import BlankWord, Occurrence, blanked, choices, chosen, is_named
+from nonmember.corpora.names import BlankWord, blanked, choices, chosen, is_named
 
 
 def choice_of(*texts: str) -> BlankWord | None:
@@ -18,7 +18,7 @@ def choice_of(*texts: str) -> BlankWord | None:
 
 
 def test_a_person_goes_before_a_name_before_a_noun():
-    person, name, noun = Occurrence("Ada", "person"), Occurrence("Paris", "name"), Occurrence("table", "noun")
+    person, name, noun = BlankWord("Ada", "person"), BlankWord("Paris", "name"), BlankWord("table", "noun")
     assert chosen([noun, noun, name, name, person]) == BlankWord("Ada", "person")
     assert chosen([noun, noun, name]) == BlankWord("Paris", "name")
     assert chosen([noun]) == BlankWord("table", "noun")
@@ -26,8 +26,8 @@ def test_a_person_goes_before_a_name_before_a_noun():
 
 
 def test_the_most_frequent_and_of_equals_the_first():
-    def words(text: str) -> list[Occurrence]:
-        return [Occurrence(word, "person") for word in text.split()]
+    def words(text: str) -> list[BlankWord]:
+        return [BlankWord(word, "person") for word in text.split()]
 
     assert chosen(words("Ada Ben Ben")) == BlankWord("Ben", "person")
     assert chosen(words("Ben Ada Ada Ben")) == BlankWord("Ben", "person")

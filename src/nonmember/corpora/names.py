@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Kind = Literal["person", "name", "noun"]
 
@@ -19,22 +18,13 @@ BLANK = "[MASK]"
 MIN_LETTERS_OF_A_NOUN = 4
 
 
-@dataclass(frozen=True)
-class Occurrence:
-    """A word that could be left blank, where it stands in a text.
+class BlankWord(NamedTuple):
+    """A word that could be left blank, as it is written.
 
-    Attributes:
-        word: As it is written.
-        kind: person: the name of a person in a single word; name: any other proper noun; noun: a common one, in small
-            letters.
+    kind: person: the name of a person in a single word; name: any other proper noun; noun: a common one, in small
+    letters.
     """
 
-    word: str
-    kind: Kind
-
-
-@dataclass(frozen=True)
-class BlankWord:
     word: str
     kind: Kind
 
@@ -44,16 +34,11 @@ def choices(texts: Sequence[str]) -> list[BlankWord | None]:
     return [chosen(found) for found in occurrences(texts)]
 
 
-def chosen(occurrences: Iterable[Occurrence]) -> BlankWord | None:
+def chosen(occurrences: Iterable[BlankWord]) -> BlankWord | None:
     """The most frequent person; without one the most frequent name; without one the most frequent noun. Of equally
-    frequent ones the first."""
-    found = list(occurrences)
-    for kind in get_args(Kind):
-        # Counter and max both keep the order in which words come.
-        counts = Counter(item.word for item in found if item.kind == kind)
-        if counts:
-            return BlankWord(max(counts, key=counts.__getitem__), kind)
-    return None
+    frequent ones the first: Counter and max both keep the order in which words come."""
+    counts, kinds = Counter(occurrences), get_args(Kind)
+    return max(counts, key=lambda item: (-kinds.index(item.kind), counts[item]), default=None)
 
 
 def blanked(text: str, choice: BlankWord) -> str:
@@ -93,8 +78,7 @@ _ENDING = ".!?:…"
 _QUOTED = re.compile(r"(?:^|[\s(\[—–-])[\"'“‘«]+[*_]*$")
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     """A word in a text.
 
     Attributes:
@@ -127,7 +111,7 @@ def _is_irish(word: str) -> bool:
     return head in ("O", "D") and len(rest) > 1 and rest[0].isupper() and not rest.isupper()
 
 
-def occurrences(texts: Sequence[str]) -> list[list[Occurrence]]:
+def occurrences(texts: Sequence[str]) -> list[list[BlankWord]]:
     """Of each text what could be left blank, in the order in which it comes. What is a name is learnt from all the
     texts together."""
     tokens_of = [list(_tokens(text)) for text in texts]
@@ -177,8 +161,7 @@ def _persons(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]
         for index, token in enumerate(tokens):
             if token.word not in names:
                 continue
-            before = tokens[index - 1] if token.joined and index else None
-            after = tokens[index + 1] if index + 1 < len(tokens) and tokens[index + 1].joined else None
+            before, after = _beside(tokens, index)
             if before is not None and (before.word in TITLES or before.lower in SAYING):
                 signs[token.word] += 1
             if after is not None and after.lower in SAYING:
@@ -186,6 +169,12 @@ def _persons(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]
             if before is not None and before.lower in ("in", "at", "near"):
                 signs[token.word] -= 1
     return {name for name in names if signs[name] > 0 or (name in FIRST_NAMES and signs[name] >= 0)}
+
+
+def _beside(tokens: Sequence[_Token], index: int) -> tuple[_Token | None, _Token | None]:
+    """The words before and behind one, where only blanks lie between."""
+    after = tokens[index + 1] if index + 1 < len(tokens) and tokens[index + 1].joined else None
+    return tokens[index - 1] if tokens[index].joined and index else None, after
 
 
 def _nouns(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]:
@@ -221,18 +210,17 @@ def _head(tokens: Sequence[_Token], index: int, names: set[str]) -> str:
     return ""
 
 
-def _occurrences(tokens: Sequence[_Token], names: set[str], persons: set[str], nouns: set[str]) -> Iterator[Occurrence]:
+def _occurrences(tokens: Sequence[_Token], names: set[str], persons: set[str], nouns: set[str]) -> Iterator[BlankWord]:
     for index, token in enumerate(tokens):
         if token.word in names:
-            yield Occurrence(token.word, "person" if token.word in persons and _alone(tokens, index, names) else "name")
+            yield BlankWord(token.word, "person" if token.word in persons and _alone(tokens, index, names) else "name")
         elif token.lower in nouns:
-            yield Occurrence(token.lower, "noun")
+            yield BlankWord(token.lower, "noun")
 
 
 def _alone(tokens: Sequence[_Token], index: int, names: set[str]) -> bool:
     """Whether it is all of a name: no further name, and no initial, beside it."""
-    before = tokens[index - 1] if tokens[index].joined and index else None
-    after = tokens[index + 1] if index + 1 < len(tokens) and tokens[index + 1].joined else None
+    before, after = _beside(tokens, index)
     if before is not None and (before.word in names or (len(before.word) == 1 and before.word not in ("I", "a", "A"))):
         return False
     return after is None or tokens[index].ends or after.word not in names

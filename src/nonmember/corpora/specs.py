@@ -176,23 +176,16 @@ def as_salt(value: object, where: str) -> str:
 def document(doc_id: str, text: str, cluster_id: str, domain: str, title: str = "", author: str = "") -> Document:
     """Raises ValueError for half a character (a lone surrogate), which JSON, Python and names of files can hold, and
     which no tokenizer reads."""
-    parts = {
-        "doc_id": doc_id,
-        "text": text,
-        "cluster_id": cluster_id,
-        "domain": domain,
-        "title": title,
-        "author": author,
-    }
-    for name, part in parts.items():
+    made = Document(doc_id, text, cluster_id, domain, title, author)
+    for name in ("doc_id", "text", "cluster_id", "domain", "title", "author"):
         try:
-            part.encode()
+            getattr(made, name).encode()
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"The document {doc_id!r} must be valid Unicode; its {name} holds half a character (a lone surrogate) "
                 f"at place {error.start + 1}. Replace it."
             ) from None
-    return Document(doc_id, text, cluster_id, domain, title, author)
+    return made
 
 
 def digest_files(files: Iterable[tuple[str, Path]]) -> str:

@@ -55,9 +55,7 @@ def apply_view(corpus: Corpus, view: str) -> Corpus:
     require_choice(view, get_args(View), "A view")
     if view in ("original", BEHIND_END_OF_TEXT):
         return corpus
-    change = VIEWS[view]
-
-    documents = (doc.changed(lambda text: change(text, _rng(view, text))) for doc in corpus.documents)
+    documents = (doc.changed(lambda text: VIEWS[view](text, _rng(view, text))) for doc in corpus.documents)
     return replace(corpus, documents=tuple(documents))
 
 
@@ -112,14 +110,13 @@ def change_char_case(text: str, rng: np.random.Generator) -> str:
 
 def whitespace_perturbation(text: str, rng: np.random.Generator) -> str:
     """Spaces are dropped with probability .25, and others are put in behind letters with probability .0625."""
-    draws = rng.random(len(text))
-    parts = []
-    for letter, draw in zip(text, draws, strict=True):
+
+    def changed(letter: str, draw: float) -> str:
         if letter == " ":
-            parts.append("" if draw < 0.25 else " ")
-        else:
-            parts.append(f"{letter} " if draw < 0.0625 else letter)
-    return "".join(parts)
+            return "" if draw < 0.25 else " "
+        return f"{letter} " if draw < 0.0625 else letter
+
+    return "".join(map(changed, text, rng.random(len(text))))
 
 
 def underscore_trick(text: str, rng: np.random.Generator) -> str:
@@ -140,21 +137,13 @@ def years_replaced(text: str, rng: np.random.Generator) -> str:
 
 def wrapped(text: str, rng: np.random.Generator) -> str:
     """In lines of at most 60 characters, all but the first indented by four: a docstring as it stands in its file."""
-    return textwrap.fill(
-        text, LINE_WIDTH, subsequent_indent=INDENTATION, break_long_words=False, break_on_hyphens=False
-    )
+    breaks = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, LINE_WIDTH, subsequent_indent=INDENTATION, **breaks)
 
 
+# All views that change a text, each by the function of its name.
 VIEWS: dict[str, Callable[[str, np.random.Generator], str]] = {
-    "lowercase": lowercase,
-    "butter_fingers": butter_fingers,
-    "random_deletion": random_deletion,
-    "change_char_case": change_char_case,
-    "whitespace_perturbation": whitespace_perturbation,
-    "underscore_trick": underscore_trick,
-    "years_deleted": years_deleted,
-    "years_replaced": years_replaced,
-    "wrapped": wrapped,
+    name: globals()[name] for name in get_args(View) if name not in ("original", BEHIND_END_OF_TEXT)
 }
 
 
@@ -181,16 +170,9 @@ class Prefixes(Transform):
         documents = []
         for document in builder.get(self.base).documents:
             words = document.text.split()
-            documents += [
-                replace(
-                    document,
-                    doc_id=f"{document.doc_id}/{length}",
-                    text=" ".join(words[:length]),
-                    cluster_id=document.doc_id,
-                )
-                for length in self.lengths
-                if length <= len(words)
-            ]
+            for length in (number for number in self.lengths if number <= len(words)):
+                doc_id, text = f"{document.doc_id}/{length}", " ".join(words[:length])
+                documents.append(replace(document, doc_id=doc_id, text=text, cluster_id=document.doc_id))
         if not documents:
             raise ValueError(f"Prefixes needs documents of {self.lengths[0]} words or more, but there are none.")
         return Corpus(tuple(documents))

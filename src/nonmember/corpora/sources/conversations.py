@@ -64,8 +64,20 @@ def _as_json(turns: Sequence[Turn]) -> str:
     return json.dumps([turn[:2] if turn.scored else turn for turn in turns], ensure_ascii=False)
 
 
+class _Turns:
+    """Of sources whose rows are conversations."""
+
+    text_field: str | None
+
+    def _text_field(self, *_: Any) -> str:
+        return self.text_field or "turns"
+
+    def _text(self, row: Row, text_field: str, where: str) -> str:
+        return turns_as_json(row, self.text_field, where)
+
+
 @dataclass(frozen=True)
-class Conversations(Documents):
+class Conversations(_Turns, Documents):
     """One conversation per row of whatever lies at `path`, found and named as `Documents` finds and names rows.
 
     Raises ValueError, with file and row, for what is no conversation: none of the known formats, a role that is none,
@@ -83,30 +95,18 @@ class Conversations(Documents):
     def read(self, *_: Any) -> Iterator[Document]:
         raise ValueError("Conversations are not streamed. Give them as data=chat, which holds them in memory.")
 
-    def _text_field(self, files: Sequence[File]) -> str:
-        return self.text_field or "turns"
-
     def _rows(self, file: File, text_field: str) -> Iterator[NumberedRow]:
         if file.form == "text":
             raise ValueError(f"{file.path} is plain text; conversations are JSON Lines, Parquet or another table.")
         return rows_of(file.path, file.form)
 
-    def _text(self, row: Row, text_field: str, where: str) -> str:
-        return turns_as_json(row, self.text_field, where)
-
 
 @dataclass(frozen=True)
-class ConversationsInMemory(InMemory):
+class ConversationsInMemory(_Turns, InMemory):
     """As `Conversations`, of rows handed to the builder by the program that calls."""
 
     def identity(self) -> dict[str, Any]:
         return super().identity() | {"kind": "conversations_in_memory"}
-
-    def _text_field(self, rows: Sequence[Row]) -> str:
-        return self.text_field or "turns"
-
-    def _text(self, row: Row, text_field: str, where: str) -> str:
-        return turns_as_json(row, self.text_field, where)
 
 
 @dataclass(frozen=True)
@@ -122,19 +122,14 @@ class Dialogues(Transform):
     name: ClassVar[str] = "dialogues"
 
     def build(self, builder: Builder) -> Corpus:
-        base = builder.get(self.base)
-        words = [document.text.split() for document in base.documents]
-        kept = [index for index, item in enumerate(words) if len(item) > self.num_words]
-        documents = tuple(
-            replace(base.documents[index], text=_dialogue(words[index], self.num_words)) for index in kept
-        )
+        base, number = builder.get(self.base), self.num_words
+        kept = []
+        for document in base.documents:
+            if len(words := document.text.split()) > number:
+                turns = Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:]))
+                kept.append(replace(document, text=_as_json(turns)))
         dropped = {"too short": len(base) - len(kept)} if len(kept) < len(base) else {}
-        return Corpus(documents, {**base.dropped, **dropped})
-
-
-def _dialogue(words: Sequence[str], number: int) -> str:
-    turns = (Turn("user", " ".join(words[:number])), Turn("assistant", " ".join(words[number:])))
-    return _as_json(turns)
+        return Corpus(tuple(kept), {**base.dropped, **dropped})
 
 
 def holds_conversations(row: Row) -> bool:
@@ -263,11 +258,10 @@ def _names_in(item: object, number: int, where: str) -> tuple[str, str]:
 
 
 def _text_of_parts(parts: list[Any], number: int, where: str) -> str:
-    others = [part.get("type") if isinstance(part, Mapping) else kind_of(part) for part in parts]
-    if any(kind != "text" for kind in others):
-        other = next(kind for kind in others if kind != "text")
+    kinds = [part.get("type") if isinstance(part, Mapping) else kind_of(part) for part in parts]
+    if others := [kind for kind in kinds if kind != "text"]:
         raise ValueError(
-            f"{where}: message {number} holds a part of the type {other!r}; only text is scored. Leave such "
+            f"{where}: message {number} holds a part of the type {others[0]!r}; only text is scored. Leave such "
             "conversations out."
         )
     return "".join(str(part.get("text") or "") for part in parts)

@@ -140,13 +140,8 @@ class LibraryDocs(CorpusSpec):
                 )
 
     def build(self, builder: Builder) -> Corpus:
-        corpus = corpus_of(
-            [
-                SourceFile(package, name, path.read_bytes, package)
-                for package in self.packages
-                for name, path in _modules(package)
-            ]
-        )
+        named = [(package, *item) for package in self.packages for item in _modules(package)]
+        corpus = corpus_of([SourceFile(package, name, path.read_bytes, package) for package, name, path in named])
         return _with_all(self.packages, corpus, "LibraryDocs", "among what is installed as source")
 
     def identity(self) -> dict[str, Any]:
@@ -178,13 +173,9 @@ def _roots(package: str) -> list[Path]:
 
 def _modules(package: str) -> list[tuple[str, Path]]:
     """(dotted name, file) of every module of a package that is read, in order of name."""
-    modules = []
-    for root in _roots(package):
-        for path in root.rglob("*.py") if root.is_dir() else [root]:
-            name = module_name(path.relative_to(root.parent).parts)
-            if name is not None:
-                modules.append((name, path))
-    return sorted(modules)
+    paths = ((root, path) for root in _roots(package) for path in (root.rglob("*.py") if root.is_dir() else [root]))
+    named = ((module_name(path.relative_to(root.parent).parts), path) for root, path in paths)
+    return sorted((name, path) for name, path in named if name is not None)
 
 
 def _version(package: str) -> str:

@@ -25,6 +25,11 @@ def paraphrase_id(doc_id: str, number: int) -> str:
     return f"{doc_id}#{number}"
 
 
+def _numbered(document: Document, texts: Sequence[str]) -> list[Document]:
+    ids = (paraphrase_id(document.doc_id, number) for number in range(1, len(texts) + 1))
+    return [replace(document, doc_id=doc_id, text=text) for doc_id, text in zip(ids, texts, strict=True)]
+
+
 def parsed(text: str) -> list[str] | None:
     """The three texts behind "Example B:", "Example C:" and "Example D:"; None where these cues do not stand there once
     each and in this order. What stands before the first is passed over, and angle brackets around a text, which the
@@ -68,10 +73,7 @@ class Paraphrases(Transform):
                 dropped[reason] += 1
                 continue
             assert found is not None
-            kept += [
-                replace(document, doc_id=paraphrase_id(document.doc_id, number), text=item)
-                for number, item in enumerate(found, start=1)
-            ]
+            kept += _numbered(document, found)
         if not kept:
             reasons = ", ".join(f"{reason}: {number}" for reason, number in sorted(dropped.items()))
             raise ValueError(
@@ -117,9 +119,5 @@ class OtherTexts(Transform):
         made = []
         for document in builder.get(self.base).documents:
             there = [normalise(column.get(document.doc_id, "")) for column in columns]
-            others = [item for item in there if item and item != normalise(document.text)]
-            made += [
-                replace(document, doc_id=paraphrase_id(document.doc_id, number), text=item)
-                for number, item in enumerate(others, start=1)
-            ]
+            made += _numbered(document, [item for item in there if item and item != normalise(document.text)])
         return Corpus(tuple(made))

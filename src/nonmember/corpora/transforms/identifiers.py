@@ -33,17 +33,10 @@ class Identifiers(Transform):
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
         found, left_out = find((item.doc_id, item.text) for item in base.documents)
-        if self.part == "published":
-            documents = [_document(f"{item.name}#0", item.context, item.text, item.name, item.form) for item in found]
-            return Corpus(tuple(documents), Counter(base.dropped) + Counter(left_out))
-        return Corpus(
-            tuple(
-                _document(f"{item.name}#{index}", item.context, text, item.name, item.form)
-                for item in found
-                for index, text in enumerate(alternatives(item, self.num_alternatives, self.seed), start=1)
-            )
-        )
-
-
-def _document(doc_id: str, context: str, text: str, name: str, form: str) -> Document:
-    return Document(doc_id, context + text, name, form, pieces=(context, text))
+        is_published, documents = self.part == "published", []
+        for item in found:
+            texts = [item.text] if is_published else alternatives(item, self.num_alternatives, self.seed)
+            for index, text in enumerate(texts, start=0 if is_published else 1):
+                pieces = item.context, text
+                documents.append(Document(f"{item.name}#{index}", "".join(pieces), item.name, item.form, pieces=pieces))
+        return Corpus(tuple(documents), Counter(base.dropped) + Counter(left_out) if is_published else {})

@@ -156,13 +156,12 @@ class NestedMixture(Transform):
             )
         num_seen = number_seen(self.num_documents, self.rate)
         wanted = {"seen": num_seen, "unseen": self.num_documents - num_seen}
-        chosen = [item for side in sides for item in self._first(side, sides, wanted)]
+        chosen: list[Document] = []
+        for side, corpus in sides.items():
+            if len(corpus) < wanted[side]:
+                raise ValueError(
+                    f"NestedMixture needs {wanted[side]} {side} documents ({self.num_documents} at a rate of "
+                    f"{self.rate}), but there are {len(corpus)}; lower `num_documents`, or use a larger corpus."
+                )
+            chosen += in_order(corpus.documents, str(self.salt))[: wanted[side]]
         return Corpus(tuple(in_order(chosen, str(self.salt))))
-
-    def _first(self, side: str, sides: dict[str, Corpus], wanted: dict[str, int]) -> list[Document]:
-        if len(sides[side]) < wanted[side]:
-            raise ValueError(
-                f"NestedMixture needs {wanted[side]} {side} documents ({self.num_documents} at a rate of {self.rate}), "
-                f"but there are {len(sides[side])}; lower `num_documents`, or use a larger corpus."
-            )
-        return in_order(sides[side].documents, str(self.salt))[: wanted[side]]

@@ -66,13 +66,9 @@ class Neutral(Transform):
 
     def _candidates(self, base: Corpus, number: int) -> list[Document]:
         """Of this half, in the order of the draw, each text once."""
+        long = (item for item in base.documents if len(item.text) >= self.min_characters)
         first = self.half == "third"
-        ours = [
-            document
-            for document in base.documents
-            if len(document.text) >= self.min_characters
-            and (position(f"{SALT}, halves", document.doc_id) < 0.5) == first
-        ]
+        ours = [item for item in long if (position(f"{SALT}, halves", item.doc_id) < 0.5) == first]
         by_text: dict[str, Document] = {}
         for document in in_order(ours, SALT):
             text = _cut(document.text, self.max_characters)

@@ -86,9 +86,8 @@ class Part(Transform):
         groups = self._groups(base)
         taken: set[str] = set()
         for domain, documents in groups.items():
-            name = self.base.readable
-            where = f"domain {domain!r} of {name}" if self.per == "domain" else name
-            taken |= self._taken(documents, where)
+            of_domain = f"domain {domain!r} of " if self.per == "domain" else ""
+            taken |= self._taken(documents, of_domain + self.base.readable)
         if self.per == "domain" and self.take == REST:
             taken |= {document.doc_id for document in base.documents if document.domain not in groups}
         if not taken:
@@ -97,10 +96,6 @@ class Part(Transform):
                 "change the sizes, or use a larger corpus."
             )
         return Corpus(tuple(document for document in base.documents if document.doc_id in taken))
-
-    @property
-    def _sizes(self) -> tuple[tuple[str, int | float], ...]:
-        return tuple(dict(self.sizes).items())
 
     def _groups(self, base: Corpus) -> dict[str, list[Document]]:
         """The documents within which the sizes apply: by domain, or all under one name."""
@@ -120,7 +115,7 @@ class Part(Transform):
             units[_unit(document, self.by)].append(document.doc_id)
         positions = {name: position(self.salt, name) for name in units}
         ordered = sorted(units, key=lambda name: (positions[name], name))
-        if all(isinstance(size, int) for _, size in self._sizes):
+        if all(isinstance(size, int) for size in dict(self.sizes).values()):
             part_of = self._by_count(ordered, {name: len(ids) for name, ids in units.items()}, where)
         else:
             part_of = self._by_share(positions)
@@ -128,7 +123,7 @@ class Part(Transform):
 
     def _by_share(self, positions: Mapping[str, float]) -> dict[str, str]:
         bounds, total = [], 0.0
-        for name, share in self._sizes:
+        for name, share in dict(self.sizes).items():
             total += share
             bounds.append((total, name))
         return {unit: next((name for bound, name in bounds if at < bound), REST) for unit, at in positions.items()}
@@ -136,12 +131,12 @@ class Part(Transform):
     def _by_count(self, ordered: Sequence[str], counts: Mapping[str, int], where: str) -> dict[str, str]:
         part_of = dict.fromkeys(ordered, REST)
         units = iter(ordered)
-        for name, size in self._sizes:
+        for name, size in dict(self.sizes).items():
             num_taken = 0
             while num_taken < size:
                 unit = next(units, None)
                 if unit is None:
-                    wanted = " + ".join(f"{number} ({part})" for part, number in self._sizes)
+                    wanted = " + ".join(f"{number} ({part})" for part, number in dict(self.sizes).items())
                     whole = " in whole clusters" if self.by == "cluster" else ""
                     raise ValueError(
                         f"{wanted} documents{whole} are needed of {where}, which has {sum(counts.values())}; give more "

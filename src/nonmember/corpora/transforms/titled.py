@@ -27,9 +27,7 @@ class Titled(Transform):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not _compiled(self.pattern, "Titled").groups:
-            raise ValueError(
-                f"`pattern` of Titled must have a group, which is the title, but {self.pattern!r} has none."
-            )
+            raise ValueError(f"`pattern` of Titled must have a group, the title, but {self.pattern!r} has none.")
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
