@@ -55,7 +55,7 @@ KINDS = {
     "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "log-likelihood: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
     "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "minkpp(0.2): target less reference"),
-    "extraction": (columns("target", groups=TWO), PASSAGES, "target"),
+    "extraction": (columns("target", groups=TWO), PASSAGES, "target: minkpp(0.2)"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),
 }
 
