@@ -81,21 +81,13 @@ def read_part(part: Path) -> dict[str, WrittenText]:
 
 @dataclass(frozen=True)
 class Writing:
-    """How texts are written.
+    """How texts are written."""
 
-    Attributes:
-        temperature: 0 takes the likeliest token.
-        max_new_tokens: Of each text.
-        cache_bytes: Of keys and values of a batch, padding and tokens to come included; by it, prompts are written side
-            by side.
-        top_logprobs: How many of the likeliest tokens are kept at each place, with their log-probabilities at
-            temperature 1.
-    """
-
-    temperature: float
-    max_new_tokens: int
+    temperature: float  # 0 takes the likeliest token
+    max_new_tokens: int  # of each text
+    # of keys and values of a batch, padding and tokens to come included; by it, prompts are written side by side
     cache_bytes: int
-    top_logprobs: int = 0
+    top_logprobs: int = 0  # so many of the likeliest tokens are kept at each step, with their log-probabilities
 
 
 def write(
