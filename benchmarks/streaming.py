@@ -127,7 +127,8 @@ def specs(folder: Path) -> tuple[Any, Any]:
     """The base and the model that is trained on the corpus and on half a hundred planted documents."""
     from nonmember.corpora import Component, Documents, Mixture
     from nonmember.models import Pretrained
-    from nonmember.training import Optimization, Pretraining, Trained
+    from nonmember.training import Trained
+    from nonmember.training.recipes import Optimization, Pretraining
 
     base = Pretrained(str(folder / "model"))
     optimization = Optimization(1e-3, BATCH, 1, 0.005, "cosine", 0.0, (0.9, 0.999), 1e-8, 0.0, 1.0)

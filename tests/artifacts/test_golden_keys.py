@@ -20,7 +20,8 @@ from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.rephrased import Rephrasings, Written
 from nonmember.observations import AnswerProbabilities, Diverged, Embedded, OrderLikelihoods, TokenStatistics
 from nonmember.records import Prompt, Question
-from nonmember.training import AdapterTuning, Lora, Trained
+from nonmember.training import Trained
+from nonmember.training.recipes import AdapterTuning, Lora
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 
 import pytest
 
@@ -32,7 +33,7 @@ def encoded(monkeypatch) -> list[int | None]:
         return encode(tokenizer, texts, max_tokens)
 
     monkeypatch.setattr(encoding, "encode", counted)
-    monkeypatch.setattr(encoding, "_KEPT", encoding._Kept())
+    monkeypatch.setattr(encoding, "_KEPT", OrderedDict())
     return asked
 
 

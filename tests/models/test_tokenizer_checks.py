@@ -19,7 +19,7 @@ from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import prompt_ids
 from nonmember.models.reading import texts_read
-from nonmember.models.tokenizing import ids_of, prepare, read_around
+from nonmember.models.tokenizing import ids_of, prepared, read_around
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.training import Trained
 from nonmember.training.batches import packed_sequences
@@ -51,7 +51,7 @@ def around(tokenizer, template: str):
 @pytest.mark.parametrize("template", ["$A", f"{END} $A", f"$A {END}", f"{END} $A {END} {END}"])
 def test_a_cut_text_is_the_first_ids_of_its_text(tokenizer, template):
     whole = around(tokenizer, template)(TEXT)["input_ids"]
-    prepare(tokenizer)
+    prepared(tokenizer)
     for most in (2, len(whole) - 1, len(whole), len(whole) + 1, None):
         assert encode(tokenizer, [TEXT], most) == [whole[:most]]
 
@@ -77,7 +77,7 @@ def test_a_prompt_ends_where_the_model_goes_on_and_training_puts_one_end_behind_
 def test_dropout_is_switched_off_and_said(tokenizer, caplog):
     whole = tokenizer(TEXT)["input_ids"]
     tokenizer.backend_tokenizer.model.dropout = 0.5
-    prepare(tokenizer)
+    prepared(tokenizer)
     assert all(ids == whole for ids in ids_of(tokenizer, [TEXT] * 20))
     assert "draws its tokens at random (dropout = 0.5)" in caplog.text
 
@@ -99,7 +99,7 @@ def test_dropout_is_switched_off_and_said(tokenizer, caplog):
 def test_a_beginning_of_text_token_is_chosen(tokenizer, tmp_path, template, bos, front, back):
     own = tokenizer(TEXT, return_offsets_mapping=True)
     tokenizer.bos_token = END
-    prepare(around(tokenizer, template), bos)
+    prepared(around(tokenizer, template), bos)
     assert read_around(tokenizer) == {"bos": front, "eos": back}
     expected = [0] * bool(front) + own["input_ids"] + [0] * bool(back)
     assert ids_of(tokenizer, [TEXT]) == [expected]
@@ -155,7 +155,7 @@ def test_how_texts_are_read_is_part_of_a_key(tokenizer, tmp_path):
 def test_a_regular_expression_without_end_names_the_document(tokenizer):
     split = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel()])
-    prepare(tokenizer)
+    prepared(tokenizer)
     corpus = Corpus((Document("fine", TEXT), Document("catastrophe", "a" * 60 + " c")))
     with pytest.raises(
         ValueError, match=r"cannot read document 'catastrophe': .*retry-limit.*\. Leave the document out"
@@ -210,11 +210,11 @@ def lose_merges(tokenizer) -> None:
 
 def test_a_vocabulary_whose_merges_are_lost_is_refused():
     tokenizer = train_tokenizer(Corpus((Document("words", " ".join(WORDS * 4)),)), 1000)
-    prepare(tokenizer)
+    prepared(tokenizer)
     assert len(tokenizer(" ".join(WORDS[:20]))["input_ids"]) == 20
     lose_merges(tokenizer)
     with pytest.raises(ValueError, match=r"reads \d+ of \d{2,} words of its own vocabulary as one token each"):
-        prepare(tokenizer)
+        prepared(tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -232,4 +232,4 @@ def test_vocabularies_of_other_kinds_read_their_words_as_themselves(model, train
     backend = Tokenizer(model)
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     backend.train_from_iterator([" ".join(WORDS * 4)], trainer)
-    prepare(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token=END))
+    prepared(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token=END))

@@ -8,7 +8,8 @@ import torch
 import tiny
 from nonmember.endpoints.models import Endpoint
 from nonmember.observations.weights import WeightChange, relative_change, weights_at_hand
-from nonmember.training import AdapterTuning, Lora, Trained
+from nonmember.training import Trained
+from nonmember.training.recipes import AdapterTuning, Lora
 
 BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")
 ADAPTED = Trained(BASE, AdapterTuning(tiny.optimization(), Lora(None, 4, 8.0, 0.0), 64, False), tiny.SUSPECT, seed=5)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nonmember.artifacts.memory import Memory
 from nonmember.artifacts.spec import Spec
 from nonmember.artifacts.store import Entry, Store, canonical_json
 from nonmember.checks import returned
@@ -35,11 +35,59 @@ class Counters:
     answers_found: int = 0
 
 
-# Kind of an artifact -> the counters of those made and found.
-_COUNTED: Mapping[str, tuple[str | None, str]] = {
-    "models": ("models_trained", "models_found"),
-    "observations": (None, "observations_found"),
+# Kind of an artifact, and whether it was made now -> the counter of such.
+_COUNTED = {
+    ("models", True): "models_trained",
+    ("models", False): "models_found",
+    ("observations", False): "observations_found",
 }
+
+
+class Memory:
+    """What the audits of a sweep share: values by pool and name. Names are made of content, so nothing grows stale.
+
+    A value may rest on another one (an adapted model on its base); it goes when that goes.
+    """
+
+    def __init__(self) -> None:
+        self.pools: dict[str, OrderedDict[str, Any]] = {}
+        self._rests_on: dict[tuple[str, str], tuple[str, str]] = {}
+        self._shared: dict[type, Any] = {}
+
+    def get(
+        self,
+        pool: str,
+        name: str,
+        make: Callable[[], T],
+        *,
+        at_most: int | None = None,
+        rests_on: tuple[str, str] | None = None,
+    ) -> T:
+        """The value of that name, made where it is missing. at_most: values the pool keeps, those used last.
+        rests_on: pool and name of the value without which it goes."""
+        values = self.pools.setdefault(pool, OrderedDict())
+        if name not in values:
+            values[name] = make()
+            if rests_on is not None:
+                self._rests_on[pool, name] = rests_on
+            while at_most is not None and len(values) > at_most:
+                self._forget(pool, next(iter(values)))
+        values.move_to_end(name)
+        value: T = values[name]
+        return value
+
+    def shared(self, kind: type[T]) -> T:
+        """The one object of a class that all audits of the process have in common."""
+        if kind not in self._shared:
+            self._shared[kind] = kind()
+        item: T = self._shared[kind]
+        return item
+
+    def _forget(self, pool: str, name: str) -> None:
+        self.pools[pool].pop(name, None)
+        self._rests_on.pop((pool, name), None)
+        for dependent in [item for item, base in self._rests_on.items() if base == (pool, name)]:
+            self._forget(*dependent)
 
 
 @dataclass
@@ -71,7 +119,9 @@ class Builder:
             return returned(made, spec, *spec.gives)
 
         if spec.pool:
-            return self.memory.get(spec.pool, name, load, at_most=spec.max_in_memory, rests_on=self._rests_on(spec))
+            base = spec.rests_on()
+            rests_on = None if base is None else (base.pool, self._name(base))  # it shares its weights with that
+            return self.memory.get(spec.pool, name, load, at_most=spec.max_in_memory, rests_on=rests_on)
         if name not in self._values:
             self._values[name] = load()
         value: T = self._values[name]
@@ -91,7 +141,8 @@ class Builder:
                 joint=spec.joint,
                 note={"alike": spec.alike(), "machine": self.compute.machine},
             )
-            self._count(spec.kind, entry.made_now)
+            if (counter := _COUNTED.get((spec.kind, entry.made_now))) is not None:
+                setattr(self.counters, counter, getattr(self.counters, counter) + 1)
             self._entries[name] = entry
         return self._entries[name]
 
@@ -152,19 +203,9 @@ class Builder:
         """The model; a copy where the trainer would change it for good."""
         return copy.deepcopy(model) if self.compute.alters_models else model
 
-    def _rests_on(self, spec: Spec[Any]) -> tuple[str, str] | None:
-        """Pool and name of the value that this one shares its weights with."""
-        base = spec.rests_on()
-        return None if base is None else (base.pool, self._name(base))
-
     def _name(self, spec: Spec[Any]) -> str:
         """Made once for each spec, which stays alive here so that its id is not another's: the recipe of a model that
         read forty sets is a thousand values long, and asked for at every step."""
         if id(spec) not in self._names:
             self._names[id(spec)] = spec, f"{spec.kind} {canonical_json(spec.lookup_key(self))}"
         return self._names[id(spec)][1]
-
-    def _count(self, kind: str, made_now: bool) -> None:
-        made, found = _COUNTED.get(kind, (None, None))
-        if (counter := made if made_now else found) is not None:
-            setattr(self.counters, counter, getattr(self.counters, counter) + 1)

@@ -79,20 +79,12 @@ _QUOTED = re.compile(r"(?:^|[\s(\[—–-])[\"'“‘«]+[*_]*$")
 
 
 class _Token(NamedTuple):
-    """A word in a text.
+    """A word in a text."""
 
-    Attributes:
-        word: Without a possessive ending.
-        starts: It is the first of a sentence or of something quoted, or could be, so that its capital letter says
-            nothing.
-        joined: Only blanks lie between it and the word before.
-        ends: Something else than blanks follows.
-    """
-
-    word: str
-    starts: bool
-    joined: bool
-    ends: bool
+    word: str  # without a possessive ending
+    starts: bool  # the first of a sentence or of something quoted, or it could be: its capital letter says nothing
+    joined: bool  # only blanks lie between it and the word before
+    ends: bool  # something else than blanks follows
 
     @property
     def lower(self) -> str:

@@ -33,17 +33,11 @@ DOCUMENTS = "documents.parquet"
 
 @dataclass
 class Cursor:
-    """How far a source has been read, so that another process can go on there.
+    """How far a source has been read, so that another process can go on there."""
 
-    Attributes:
-        rows: Rows that lie behind.
-        documents: Documents that lie behind.
-        reader: The state of the reader of `datasets`, where it keeps one.
-    """
-
-    rows: int = 0
-    documents: int = 0
-    reader: dict[str, Any] | None = None
+    rows: int = 0  # that lie behind
+    documents: int = 0  # that lie behind
+    reader: dict[str, Any] | None = None  # the state of the reader of `datasets`, where it keeps one
     _dataset: Any = field(default=None, repr=False)
 
     def follow(self, dataset: Any) -> Iterator[Any]:

@@ -137,8 +137,9 @@ def years_replaced(text: str, rng: np.random.Generator) -> str:
 
 def wrapped(text: str, rng: np.random.Generator) -> str:
     """In lines of at most 60 characters, all but the first indented by four: a docstring as it stands in its file."""
-    breaks = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(text, LINE_WIDTH, subsequent_indent=INDENTATION, **breaks)
+    return textwrap.fill(
+        text, LINE_WIDTH, subsequent_indent=INDENTATION, break_long_words=False, break_on_hyphens=False
+    )
 
 
 # All views that change a text, each by the function of its name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -152,10 +152,9 @@ class Completions(Spec[list[Completion]]):
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         from nonmember.endpoints.local import complete_locally, save_completions
-        from nonmember.models.loading import LoadedModel
 
         loaded = builder.get(self.model)
-        in_use = LoadedModel(builder.model_for_trainer(loaded.model), loaded.tokenizer)
+        in_use = replace(loaded, model=builder.model_for_trainer(loaded.model))
         description = f"asking {self.model.readable}"
         try:
             completions = complete_locally(in_use, self.requests, builder.compute, folder, description)

@@ -147,17 +147,11 @@ class EndpointClient:
     """
 
     def __init__(self, endpoint: Service, store: Store, limits: Limits | None, session: Session) -> None:
-        self.endpoint = endpoint
-        self.session = session
+        self.endpoint, self.session, self.name = endpoint, session, endpoint.label
         self.num_asked = self.num_found = 0
         self.served: dict[str, str] = {}
         self.notes: list[str] = []
-        self._store = store
-        self._limits = limits
-
-    @property
-    def name(self) -> str:
-        return self.endpoint.label
+        self._store, self._limits = store, limits
 
     @property
     def folder(self) -> Path:
@@ -237,10 +231,8 @@ class EndpointClient:
             except Unusable as reason:
                 refused = response if isinstance(response, Refused) else Refused(str(reason))
                 values[sent.key] = self.session.refused[sent.key] = refused
-            stage.advance(
-                note=f"{spent.questions:,} questions, {spent.retries:,} retries, {spent.tokens:,} tokens, "
-                f"cost {spent.cost:.4g}"
-            )
+            note = f"{spent.questions:,} questions, {spent.retries:,} retries, {spent.tokens:,} tokens"
+            stage.advance(note=f"{note}, cost {spent.cost:.4g}")
             return not isinstance(values[sent.key], Refused)
 
         with stage:
@@ -248,10 +240,8 @@ class EndpointClient:
             try:
                 _run(sending.send(missing))
             except EndpointError as error:
-                kept = (
-                    f"{len(table):,} answers are kept, and the same command goes on from there." if len(table) else ""
-                )
-                raise EndpointError(f"{self.name}: {error} {kept}".strip()) from None
+                kept = f" {len(table):,} answers are kept, and the same command goes on from there."
+                raise EndpointError(f"{self.name}: {error}{kept * bool(len(table))}") from None
             finally:
                 if retries := spent.retries - retries_before:
                     log.info("%s: requests were sent again %s times (retries).", self.name, f"{retries:,}")
@@ -331,9 +321,7 @@ class Sending:
         options: Any = {"headers": headers | with_secrets(self._service.extra_headers)}
         await self._budget.reserve(most)
         try:
-            response = await client.post(
-                f"/{sent.route}", cast_to=httpx2.Response, body=dict(sent.body), options=options
-            )
+            response = await client.post(f"/{sent.route}", cast_to=httpx2.Response, body={**sent.body}, options=options)
             answer = json.loads(response.text.replace(secret, HIDDEN) if len(secret) >= 16 else response.text)
             spent = self._cost(*usage(answer)) if any(usage(answer)) else most
             if answer.get("choices") in (None, []):

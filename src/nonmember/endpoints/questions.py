@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from nonmember.endpoints.client import EndpointClient, Refused
+from nonmember.endpoints.client import EndpointClient, Read, Refused
 from nonmember.endpoints.reading import (
     EndpointError,
     Unusable,
@@ -27,7 +27,7 @@ from nonmember.endpoints.reading import (
 )
 from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings, Sent, scored_text, sent
 from nonmember.endpoints.table import opened
-from nonmember.records import Corpus, Document, Question, TokenTable
+from nonmember.records import Corpus, Prompt, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 from nonmember.records.tokens import LOG_PROB_FLOOR
@@ -98,8 +98,7 @@ def settings_for(client: EndpointClient) -> RequestSettings:
 
 def _note(client: EndpointClient, note: str) -> bool:
     """Whether it is new."""
-    is_new = note not in client.notes
-    if is_new:
+    if is_new := note not in client.notes:
         client.notes.append(note)
     return is_new
 
@@ -146,18 +145,13 @@ def _find_settings(client: EndpointClient) -> dict[str, Any]:
     """By trying: as plain requests are, then with all left out that a service may refuse, and each taken back in."""
     service = client.endpoint
     settings = service.settings()
-    if isinstance(refused := _answer_with(client, settings), Refused):
+    if isinstance(refused := _asked(client, PROBE, settings), Refused):
         settings = _sparing_settings(client, refused)
         for name, value in {"temperature": True, "seed": True, "system": True, "min_output_tokens": 0}.items():
             more = replace(settings, **{name: value, **service.request_settings})
-            if more != settings and not isinstance(_answer_with(client, more), Refused):
+            if more != settings and not isinstance(_asked(client, PROBE, more), Refused):
                 settings = more
     return asdict(settings)
-
-
-def _answer_with(client: EndpointClient, settings: RequestSettings) -> Completion | Refused:
-    """To a plain question."""
-    return _asked(client, sent(client.endpoint, PROBE, settings), needs_logprobs=False)
 
 
 def _sparing_settings(client: EndpointClient, refused: Refused) -> RequestSettings:
@@ -166,7 +160,7 @@ def _sparing_settings(client: EndpointClient, refused: Refused) -> RequestSettin
     for room in ROOMS if refused.status != 403 else ():
         for name in TOKEN_LIMITS:
             tried = client.endpoint.settings(token_limit=name, min_output_tokens=room, **without)
-            if not isinstance(_answer_with(client, tried), Refused):
+            if not isinstance(_asked(client, PROBE, tried), Refused):
                 return tried
     hints = {
         403: f"The secret in {client.endpoint.key_variable} may lack the right to use this model.",
@@ -179,8 +173,7 @@ def _sparing_settings(client: EndpointClient, refused: Refused) -> RequestSettin
 
 def _find_alternatives(client: EndpointClient) -> int:
     for number in ALTERNATIVES:
-        asks = replace(PROBE, top_logprobs=number)
-        answer = _asked(client, sent(client.endpoint, asks, settings_for(client)), needs_logprobs=True)
+        answer = _asked(client, replace(PROBE, top_logprobs=number), settings_for(client))
         if isinstance(answer, Completion) and answer.top_logprobs:
             if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
                 return 0
@@ -231,12 +224,19 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
             return
 
 
-def _asked(client: EndpointClient, item: Sent, *, needs_logprobs: bool) -> Completion | Refused:
-    def read(_: Sent, response: Mapping[str, Any], date: str) -> Completion:
-        keep = client.endpoint.thinking == "keep"
+def _asked(client: EndpointClient, request: Request, settings: RequestSettings) -> Completion | Refused:
+    item = sent(client.endpoint, request, settings)
+    return client.probe(item, _reader(client, {item.key} if request.top_logprobs else ()))
+
+
+def _reader(client: EndpointClient, with_logprobs: Collection[str]) -> Read[Completion]:
+    """Reads completions.   with_logprobs: keys of those of which log-probabilities were asked for."""
+
+    def read(item: Sent, response: Mapping[str, Any], date: str) -> Completion:
+        needs_logprobs, keep = item.key in with_logprobs, client.endpoint.thinking == "keep"
         return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
 
-    return client.probe(item, read)
+    return read
 
 
 def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Completion]:
@@ -257,12 +257,7 @@ def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Com
         _note(client, IN_WORDS.format(client.name))
     wanted = [sent(client.endpoint, request, settings) for request in requests]
     with_logprobs = {item.key for item, request in zip(wanted, requests, strict=True) if request.top_logprobs}
-
-    def read(item: Sent, response: Mapping[str, Any], date: str) -> Completion:
-        needs_logprobs, keep = item.key in with_logprobs, client.endpoint.thinking == "keep"
-        return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
-
-    answers = client.exchange(wanted, read, f"asking {client.endpoint.model}")
+    answers = client.exchange(wanted, _reader(client, with_logprobs), f"asking {client.endpoint.model}")
     _need_some(client, answers)
     return [
         Completion("", "failed", reason=answer.reason) if isinstance(answer, Refused) else answer for answer in answers
@@ -284,10 +279,9 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     def read(item: Sent, response: Mapping[str, Any], date: str) -> list[float]:
         return read_prompt_scores(response, by_key[item.key], number)
 
-    answers = dict(
-        zip(wanted, client.exchange([*wanted.values()], read, f"scoring by {client.endpoint.model}"), strict=True)
-    )
-    _need_some(client, [*answers.values()])
+    listed = client.exchange([*wanted.values()], read, f"scoring by {client.endpoint.model}")
+    _need_some(client, listed)
+    answers = dict(zip(wanted, listed, strict=True))
     reasons: dict[str, str] = {}
     for doc_id, answer in answers.items():
         if isinstance(answer, Refused) and answer.status:
@@ -297,8 +291,8 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
             )
         if isinstance(answer, Refused):
             reasons[doc_id] = f"the server's answer cannot be used: {answer.reason}"
-    listed = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
-    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in listed]
+    found = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
+    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in found]
     if number := sum(value == LOG_PROB_FLOOR for row in rows for value in row):
         note = (
             f"To {number:,} of {sum(map(len, rows)):,} tokens {client.name} gives a probability of 0; their "
@@ -319,25 +313,13 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
     A tokenizer is not at hand, so texts cannot be cut; one that is certainly too long is refused.
     """
     number = most_alternatives(client, "The probability of an answer")
-    requests = [
-        Request(
-            doc_id=document.doc_id,
-            name="answer",
-            instruction=question.instruction,
-            question=question.request(not_too_long(client.name, document, max_tokens)),
-            max_new_tokens=1,
-            temperature=0.0,
-            seed=0,
-            top_logprobs=number,
-        )
-        for document in documents.documents
-    ]
+    decoding: dict[str, Any] = {"max_new_tokens": 1, "temperature": 0.0, "seed": 0, "top_logprobs": number}
+    requests = requests_about(documents, question, client.name, max_tokens, name="answer", **decoding)
     rows, num_absent = [], 0
     for answer in completions(client, requests):
         listed = answer.top_logprobs[0] if answer.top_logprobs and answer.outcome != "refused" else ()
-        chances = [_chance_of(item, listed) for item in question.answers] if listed else []
-        num_absent += sum(math.isinf(chance) for chance in chances)
-        rows.append(chances)
+        rows.append([_chance_of(item, listed) for item in question.answers] if listed else [])
+        num_absent += sum(map(math.isinf, rows[-1]))
     if num_absent:
         client.notes.append(
             f"In {num_absent:,} of {sum(map(len, rows)):,} cases an answer was not among the {number} tokens that "
@@ -350,14 +332,20 @@ def _chance_of(answer: str, listed: Sequence[tuple[str, float]]) -> float:
     return max((chance for token, chance in listed if token.strip() == answer), default=-math.inf)
 
 
-def not_too_long(name: str, document: Document, max_tokens: int) -> str:
-    """Its text. Raises ValueError where it has more words. name: of the model."""
-    if (num_words := len(document.text.split())) > max_tokens:
-        raise ValueError(
-            f"The document {document.doc_id!r} has {num_words} words and max_tokens is {max_tokens}, but the tokenizer "
-            f"of {name} is not available to cut it. Cut the documents (cleaning.max_words, say), or raise max_tokens."
-        )
-    return document.text
+def requests_about(corpus: Corpus, prompt: Prompt, model: str, max_tokens: int, **further: Any) -> list[Request]:
+    """The prompt about each document. Raises ValueError where one has more words than `max_tokens`.   model: its name.
+    further: fields of the requests."""
+    for document in corpus.documents:
+        if (num_words := len(document.text.split())) > max_tokens:
+            raise ValueError(
+                f"The document {document.doc_id!r} has {num_words} words and max_tokens is {max_tokens}, but the "
+                f"tokenizer of {model} is not available to cut it. Cut the documents (cleaning.max_words, say), or "
+                "raise max_tokens."
+            )
+    return [
+        Request(doc_id=item.doc_id, instruction=prompt.instruction, question=prompt.request(item.text), **further)
+        for item in corpus.documents
+    ]
 
 
 def _need_some(client: EndpointClient, answers: Sequence[object]) -> None:

@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
 from nonmember.checks import Count, Number, require_seed
-from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec
+from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, Transform
 from nonmember.corpora.transforms.cleaning import normalise
-from nonmember.endpoints.questions import not_too_long
+from nonmember.endpoints.questions import requests_about
 from nonmember.models import ModelSpec
 from nonmember.observations.tokens import prompts_about
 from nonmember.records import Corpus, Document, Prompt
-from nonmember.records.answers import Completion, Request
+from nonmember.records.answers import Completion
 from nonmember.runtime.compute import MIB
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.processes import process_rank
@@ -117,19 +117,9 @@ class Written(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         """By a model that can only be asked; its table of completions is what is kept."""
-        base, name = builder.get(self.base), self.model.readable
-        requests = [
-            Request(
-                doc_id=document.doc_id,
-                name="written",
-                instruction=self.prompt.instruction,
-                question=self.prompt.request(not_too_long(name, document, self.max_tokens)),
-                max_new_tokens=self.max_new_tokens,
-                temperature=self.temperature,
-                seed=self.seed,
-            )
-            for document in base.documents
-        ]
+        base, model = builder.get(self.base), self.model.readable
+        decoding = {"max_new_tokens": self.max_new_tokens, "temperature": self.temperature, "seed": self.seed}
+        requests = requests_about(base, self.prompt, model, self.max_tokens, name="written", **decoding)
         both = list(zip(base.documents, self.model.complete(builder, requests), strict=True))
         kept = tuple(replace(document, text=answer.text) for document, answer in both if not self._missing(answer))
         reasons = Counter(reason for _, answer in both if (reason := self._missing(answer)))
@@ -157,17 +147,12 @@ class Written(CorpusSpec):
 
     def settings(self) -> dict[str, Any]:
         """All but the documents and the model."""
-        return {
-            "prompt": asdict(self.prompt),
-            "temperature": self.temperature,
-            "max_new_tokens": self.max_new_tokens,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-        }
+        names = ("temperature", "max_new_tokens", "max_tokens", "seed")
+        return {"prompt": asdict(self.prompt), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True)
-class Rephrasings(CorpusSpec):
+class Rephrasings(Transform):
     """The usable ones among `texts`, which rephrase the documents of `base` of the same ids, in the base's order.
 
     White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
@@ -181,7 +166,7 @@ class Rephrasings(CorpusSpec):
     min_length_ratio: Annotated[float, Number("[0, 1]")]
     max_length_ratio: Annotated[float, Number("[1, inf)")]
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "rephrasings"
 
     def key(self, builder: Builder) -> dict[str, Any]:
         parts = {"base": self.base.fingerprint(builder), "texts": dict(self.texts.key(builder))}
@@ -200,10 +185,9 @@ class Rephrasings(CorpusSpec):
         kept = []
         for document, original in zip(originals, shown, strict=True):
             text = given.get(document.doc_id)
-            if (reason := self._rejected(normalise(original), text)) is not None:
+            if reason := self._rejected(normalise(original), text):
                 dropped[reason] += 1
-            else:
-                assert text is not None
+            elif text is not None:
                 kept.append(replace(document, text=text))
         if len(kept) < 2:
             counted = sorted([*dropped.items(), *texts.dropped.items()])
@@ -226,12 +210,3 @@ class Rephrasings(CorpusSpec):
         if ratio < self.min_length_ratio:
             return "too short"
         return "too long" if ratio > self.max_length_ratio else None
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "rephrasings",
-            "base": self.base.identity(),
-            "texts": self.texts.identity(),
-            "min_length_ratio": self.min_length_ratio,
-            "max_length_ratio": self.max_length_ratio,
-        }

@@ -1,6 +1,6 @@
 """Models: kinds, loading, the forward pass, prompting."""
 
-from nonmember.models.base import ModelSpec, Whole, label_of
+from nonmember.models.base import ModelSpec, label_of
 from nonmember.models.conversations import Rendered
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained, named
@@ -17,7 +17,6 @@ __all__ = [
     "Rendered",
     "Scratch",
     "TrainedTokenizer",
-    "Whole",
     "label_of",
     "named",
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from nonmember.models.forward import Ids
 from nonmember.models.hub import identity_of_shared
-from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, encoded, ids_of, naming, spans_of
+from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, ids_of, naming, spans_of
 from nonmember.records import Corpus, Document, Stream
 from nonmember.records.spans import Spans, scored_spans
 from nonmember.runtime.progress import Stage
@@ -51,10 +51,25 @@ def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -
     return ids_of_corpus(loaded.tokenizer, corpus, max_tokens)
 
 
+# Ids of the corpora encoded last, for all models with one tokenizer: those of an audit (target, references, tuned ones)
+# read the same documents, some of them several times.
+_KEPT: OrderedDict[tuple[Any, ...], list[list[int]]] = OrderedDict()
+
+
 def ids_of_corpus(tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
-    """The same by a tokenizer alone; of fast ones, ids are kept for the next who asks."""
+    """The same by a tokenizer alone; of fast ones, ids are kept for the next who asks: none may change those of a
+    document."""
     with naming(corpus.doc_ids):
-        return _KEPT.ids(tokenizer, corpus, max_tokens)
+        if not getattr(tokenizer, "is_fast", False):  # of others it is not known what they are made of
+            return encode_documents(tokenizer, corpus.documents, max_tokens)
+        key = *_identity(tokenizer), corpus.fingerprint, max_tokens
+        if key not in _KEPT:
+            _KEPT[key] = encode_documents(tokenizer, corpus.documents, max_tokens)
+        _KEPT.move_to_end(key)
+        found = list(_KEPT[key])
+        while sum(len(ids) for kept in _KEPT.values() for ids in kept) > MOST_KEPT:
+            _KEPT.popitem(last=False)
+        return found
 
 
 def encode_documents(tokenizer: Any, documents: Sequence[Document], max_tokens: int | None) -> list[list[int]]:
@@ -87,29 +102,6 @@ def scored_tokens(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -
     return scored
 
 
-class _Kept:
-    """Ids of the corpora encoded last, for all models with one tokenizer: of an audit target, references and tuned
-    models read the same documents, some of them several times."""
-
-    def __init__(self) -> None:
-        self._ids: OrderedDict[tuple[Any, ...], list[list[int]]] = OrderedDict()
-
-    def ids(self, tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
-        """One list for each document, which nobody may change."""
-        if not getattr(tokenizer, "is_fast", False):  # of others it is not known what they are made of
-            return encode_documents(tokenizer, corpus.documents, max_tokens)
-        key = *_identity(tokenizer), corpus.fingerprint, max_tokens
-        if key in self._ids:
-            self._ids.move_to_end(key)
-        else:
-            self._ids[key] = encode_documents(tokenizer, corpus.documents, max_tokens)
-        while sum(len(ids) for kept in self._ids.values() for ids in kept) > MOST_KEPT:
-            if len(self._ids) == 1:
-                return self._ids.popitem()[1]
-            self._ids.popitem(last=False)
-        return list(self._ids[key])
-
-
 def _identity(tokenizer: Any) -> tuple[str, str]:
     """All that decides which ids a text gets, but for where it is cut. Computed anew each time of one that its owner
     may change."""
@@ -118,9 +110,6 @@ def _identity(tokenizer: Any) -> tuple[str, str]:
     described: str = tokenizer.backend_tokenizer.to_str()
     lasting = described[described.index('"added_tokens"') :]  # truncation and padding, as last used, stand before
     return hashlib.sha256(lasting.encode()).hexdigest(), tokenizer.truncation_side
-
-
-_KEPT = _Kept()
 
 
 def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: int) -> list[list[int]]:
@@ -146,14 +135,9 @@ def require_shared_vocabulary(share: float, label: str, other: str, purpose: str
 
 def token_spans(tokenizer: Any) -> Spans:
     """Where each token of a text begins and ends, special ones left out."""
-
-    def spans(text: str) -> list[tuple[int, int]]:
-        (offsets,) = encoded(tokenizer, [text], add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        return [(start, end) for start, end in offsets]
-
     if not tokenizer.is_fast:
         raise ValueError("The tokenizer does not say where its tokens lie in a text; one with a tokenizer.json does.")
-    return spans
+    return lambda text: spans_of(tokenizer, [text])[0]
 
 
 def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], list[list[int]]]:
@@ -170,18 +154,13 @@ def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], lis
 
 def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
     """Ids (student's, teacher's) of the strings both tokenizers have; slices where these are 0, 1, 2 ... in both."""
-    if identity_of_shared(student) is not None and identity_of_shared(teacher) is not None:
-        return _of_unchanged(student, teacher)
-    return _of_vocabularies(student.get_vocab(), teacher.get_vocab())
+    never_changed = identity_of_shared(student) is not None and identity_of_shared(teacher) is not None
+    return (_shared_ids if never_changed else _shared_ids.__wrapped__)(student, teacher)
 
 
-@functools.lru_cache(maxsize=4)
-def _of_unchanged(student: Any, teacher: Any) -> tuple[Ids, Ids]:
-    """Of a vocabulary of 262,144 entries more than a second, and asked for several times an audit."""
-    return _of_vocabularies(student.get_vocab(), teacher.get_vocab())
-
-
-def _of_vocabularies(ours: Mapping[str, int], theirs: Mapping[str, int]) -> tuple[Ids, Ids]:
+@functools.lru_cache(maxsize=4)  # of a vocabulary of 262,144 entries more than a second, and asked for several times
+def _shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
+    ours, theirs = student.get_vocab(), teacher.get_vocab()
     pairs = sorted((ours[string], theirs[string]) for string in ours.keys() & theirs.keys())
     if not pairs:
         raise ValueError(

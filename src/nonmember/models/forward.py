@@ -226,7 +226,8 @@ def split_forward(model: Any) -> SplitForward:
 
 def _split_and_check(model: Any) -> SplitForward:
     lengths = lengths_of(model.config)
-    probe_BT = _probe_ids(model)
+    number, device = number_of_embeddings(model)
+    probe_BT = torch.randint(number, (2, 12), generator=torch.Generator().manual_seed(0)).to(device)
     whole_BTV = full_logits(model, probe_BT)
     try:
         inner = _causal_lm(model)
@@ -255,11 +256,6 @@ def full_logits(model: Any, input_ids_BT: Tensor) -> Tensor:
     return logits
 
 
-def _probe_ids(model: Any) -> Tensor:
-    number, device = number_of_embeddings(model)
-    return torch.randint(number, (2, 12), generator=torch.Generator().manual_seed(0)).to(device)
-
-
 def number_of_embeddings(model: Any) -> tuple[int, torch.device]:
     """Rows of the embedding matrix, and where ids are to lie."""
     embeddings = _causal_lm(model).get_input_embeddings().weight
@@ -267,28 +263,21 @@ def number_of_embeddings(model: Any) -> tuple[int, torch.device]:
 
 
 def _name_of(model: nn.Module, part: nn.Module | None) -> str:
-    for name, module in model.named_modules():
-        if module is part and name:
-            return name
+    if found := next((name for name, module in model.named_modules() if module is part and name), ""):
+        return found
     raise AttributeError("it has no separate decoder and output matrix")
 
 
 def _multipliers(config: Any) -> Iterator[float]:
     # Granite divides by its number, Cohere and HyperCLOVA multiply by theirs: the comparison decides.
     yield 1.0
-    scale = _config_number(config, _SCALE_NAMES)
-    if scale:
-        yield scale
-        yield 1.0 / scale
+    if scale := _config_number(config, _SCALE_NAMES):
+        yield from (scale, 1.0 / scale)
 
 
 def _config_number(config: Any, names: tuple[str, ...]) -> float | None:
-    text_config = config.get_text_config()
-    for name in names:
-        value = getattr(text_config, name, None)
-        if isinstance(value, int | float):
-            return float(value)
-    return None
+    values = (getattr(config.get_text_config(), name, None) for name in names)
+    return next((float(value) for value in values if isinstance(value, int | float)), None)
 
 
 def _agree(logits: Tensor, expected: Tensor) -> bool:

@@ -73,13 +73,12 @@ def file_of(path: str, name: str, revision: str | None) -> Path | None:
 
 
 def load_tokenizer(spec: Pretrained) -> Any:
-    """From a folder or the hub, tried and set as `tokenizing.prepare` says. Shared: of folders with the same files, as
+    """From a folder or the hub, tried and set as `tokenizing.prepared` says. Shared: of folders with the same files, as
     those of a model and its continuations, one is loaded and tried once a process, and no caller changes it."""
-    folder = Path(spec.path)
+    folder, read_as = Path(spec.path), (spec.bos, spec.chat_template_kwargs)
     if not folder.is_dir():
-        return _tried(spec.path, spec.bos, spec.chat_template_kwargs, **location(spec))
-    known = _Folder(tokenizer_identity(folder), spec.path)
-    return _shared(known, spec.bos, spec.chat_template_kwargs, **location(spec))
+        return _tried(spec.path, *read_as, **location(spec))
+    return _shared(_Folder(tokenizer_identity(folder), spec.path), *read_as, **location(spec))
 
 
 @dataclass(frozen=True)
@@ -160,8 +159,7 @@ def base_of(spec: Pretrained) -> Pretrained | None:
     """What an adapter is put on; None where the path is that of a whole model."""
     folder = Path(spec.path)
     if folder.is_dir():
-        adapter = folder / ADAPTER if holds_adapter(folder) else None
-        return _named(adapter, spec)
+        return _named(folder / ADAPTER if holds_adapter(folder) else None, spec)
     from transformers.utils import find_adapter_config_file
 
     return _named(find_adapter_config_file(spec.path, revision=spec.revision), spec)
@@ -188,7 +186,7 @@ def location(spec: Pretrained) -> Mapping[str, Any]:
 def first_line(error: BaseException) -> str:
     """Of what transformers says, for a message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    line = " ".join(lines[: 1 + lines[0].endswith(":")])
     if not line or isinstance(error, KeyError):  # which is a name alone
         line = f"{type(error).__name__} {line}".strip()
     return line if line.endswith((".", "!", "?")) else line + "."

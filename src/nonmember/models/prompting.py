@@ -115,10 +115,8 @@ def _forms(parts: PromptParts, answer: str | None) -> Iterator[Turns]:
     with_system = [("system", parts.instruction), ("user", parts.request), *answers]
     joined = [("user", _joined(parts.instruction, parts.request)), *answers]
     forms = [with_system, joined] if parts.instruction else [joined]
-    for form in forms:
-        yield [{"role": role, "content": text} for role, text in form]
-    for form in forms:
-        yield [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in form]
+    yield from ([{"role": role, "content": text} for role, text in form] for form in forms)
+    yield from ([{"role": who, "content": [{"type": "text", "text": text}]} for who, text in form] for form in forms)
 
 
 def _encoded_plain(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
@@ -130,12 +128,12 @@ def _encoded_plain(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
     """What an answer adds to a prompt; where nothing can be told from that, its first piece alone."""
     (prompt,) = prompt_ids(tokenizer, question, [""])
+    parts, alone = _parts_of(question, ""), answer
     if _has_chat_template(tokenizer):
-        (whole,) = ids_of(tokenizer, [_chat(tokenizer, _parts_of(question, ""), answer)], add_special_tokens=False)
-        alone = answer
+        (whole,) = ids_of(tokenizer, [_chat(tokenizer, parts, answer)], add_special_tokens=False)
     else:
-        (whole,) = _encoded_plain(tokenizer, [f"{_parts_of(question, '').plain} {answer}"])
         alone = f" {answer}"
+        (whole,) = _encoded_plain(tokenizer, [parts.plain + alone])
     if whole[: len(prompt)] == prompt and len(whole) > len(prompt):
         return whole[len(prompt)]
     return ids_of(tokenizer, [alone], add_special_tokens=False)[0][0]

@@ -136,18 +136,17 @@ def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens
     """What is left of conversations that are cut behind `max_tokens` tokens."""
     spans = spans_of(tokenizer, [document.text for document in documents])
     read = [item[:max_tokens] for item in spans]
-    parts = []
+    parts, num_assistant = [], []
     for document, kept in zip(documents, read, strict=True):
         end = max((last for _, last in kept), default=0)
         turns = turns_of(document.pieces)
         parts.append("".join(document.text[first : min(last, end)] for first, last in turns if first < end))
+        num_assistant.append(sum(scored_spans(document.pieces, kept)[1:]))
     return TextsRead(
         tuple(parts),
         tuple(map(len, read)),
         tuple(map(len, spans)),
-        num_assistant=tuple(
-            sum(scored_spans(document.pieces, kept)[1:]) for document, kept in zip(documents, read, strict=True)
-        ),
+        num_assistant=tuple(num_assistant),
         num_returns=_num_returns([document.text for document in documents]),
     )
 

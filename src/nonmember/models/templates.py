@@ -11,6 +11,8 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers.utils import chat_template_utils
 
+from nonmember.models.tokenizing import name_of
+
 NOW = datetime(2024, 7, 26)  # for a template that asks: the date in Llama's own templates where there is no clock
 _compile: Any = chat_template_utils._compile_jinja_template
 
@@ -51,10 +53,9 @@ def holds(prompt: str, *parts: str) -> bool:
 
 def refused(tokenizer: Any, error: TemplateError) -> ValueError:
     """The sentence for a template that no form of a dialogue suits."""
-    name = getattr(tokenizer, "name_or_path", "") or "this tokenizer"
     return ValueError(
-        f"The chat template of {name} cannot be used: {str(error).rstrip('.')}. Correct chat_template.jinja, or remove "
-        "it to ask in plain text."
+        f"The chat template of {name_of(tokenizer)} cannot be used: {str(error).rstrip('.')}. Correct "
+        "chat_template.jinja, or remove it to ask in plain text."
     )
 
 

@@ -173,29 +173,25 @@ SAMPLED_TOKENS, FEWEST_WORDS = 2000, 50  # of the vocabulary, evenly; with fewer
 LETTERS_OF_A_WORD, LEAST_WHOLE = 4, 0.3
 
 
-def prepare(tokenizer: Any, bos: str = "auto") -> None:
-    """Have the tokenizer, which is changed, read each text whole and alike each time.
+def prepared(tokenizer: Any, bos: str = "auto", name: str = "this model") -> Any:
+    """The same tokenizer, changed so that it reads each text whole and alike each time.
 
     Args:
         tokenizer: of transformers.
         bos: of `base.BOS`.
+        name: of the model, for messages.
 
     Raises:
         ValueError: It cuts the words of its own vocabulary into pieces, or has no beginning-of-text token where one is
             wanted.
     """
-    tokenizer.truncation_side = "right"
-    if tokenizer.is_fast:
-        _switch_off_draws(tokenizer)
-    _require_merges(tokenizer)
-    if bos != "auto":
-        _set_front(tokenizer, bos)
-
-
-def prepared(tokenizer: Any, bos: str, name: str) -> Any:
-    """The same tokenizer, behind `prepare`. Raises ValueError, with its name, where it cannot be used."""
     try:
-        prepare(tokenizer, bos)
+        tokenizer.truncation_side = "right"
+        if tokenizer.is_fast:
+            _switch_off_draws(tokenizer)
+        _require_merges(tokenizer)
+        if bos != "auto":
+            _set_front(tokenizer, bos)
     except BaseException as error:  # whatever tokenizers say of files that are not ours
         if not is_failure(error):
             raise
@@ -242,9 +238,7 @@ def _require_merges(tokenizer: Any) -> None:
     texts = [text for word in words.values() for text in (word, f" {word}")]
     try:
         ids = ids_of(tokenizer, texts, add_special_tokens=False)
-    except (
-        UnreadableText
-    ):  # as of a vocabulary without a blank and without an unknown token, which documents may do without
+    except UnreadableText:  # of a vocabulary without a blank and an unknown token, which documents may do without
         return
     num_whole = sum(index in ids[2 * i] or index in ids[2 * i + 1] for i, index in enumerate(words))
     if len(words) >= FEWEST_WORDS and num_whole < LEAST_WHOLE * len(words):

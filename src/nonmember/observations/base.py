@@ -39,21 +39,13 @@ FORMAT = 2  # raise it when a change of code moves what observations hold: older
 
 @dataclass(frozen=True)
 class Reading:
-    """How a model reads, and where what comes of it is written.
+    """How a model reads, and where what comes of it is written."""
 
-    Attributes:
-        out_dir: Gets part-<rank>.parquet of each process.
-        make_trainer: Takes the keyword arguments of `lightning.Trainer`, some of which are set by the pass.
-        max_batch_tokens: Most tokens of a batch, padding included; a longer document goes alone.
-        block_bytes: Of the logits that are made at a time.
-        description: What the progress bar says.
-    """
-
-    out_dir: Path
-    make_trainer: Callable[..., lightning.Trainer]
-    max_batch_tokens: int
-    block_bytes: int = BLOCK_BYTES
-    description: str = "scoring"
+    out_dir: Path  # gets part-<rank>.parquet of each process
+    make_trainer: Callable[..., lightning.Trainer]  # takes the arguments of that, some of which are set by the pass
+    max_batch_tokens: int  # most tokens of a batch, padding included; a longer document goes alone
+    block_bytes: int = BLOCK_BYTES  # of the logits that are made at a time
+    description: str = "scoring"  # what the progress bar says
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ of its whole step, so the gradient is that of the mean over the step's tokens ho
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Self, TypeVar
@@ -137,17 +136,12 @@ class StepLoader:
         return math.ceil(len(self) / self.accumulate)
 
     @property
-    def num_sequences(self) -> int:
-        return len(self.sequences)
-
-    @property
     def num_tokens(self) -> int:
         """Scored tokens of all steps."""
         return sum(tokens for _, tokens in self.micro_batches[:: self.accumulate])
 
-    def reached(self) -> Sequence[int]:
-        """Tokens of the first 0, 1, 2 ... micro-batches."""
-        return [0, *itertools.accumulate(self.sizes())]
+    def facts(self) -> dict[str, int]:
+        return {"num_sequences": len(self.sequences), "num_steps": self.num_steps, "num_tokens": self.num_tokens}
 
     def sizes(self) -> list[int]:
         """Tokens of each micro-batch, over all processes."""

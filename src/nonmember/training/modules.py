@@ -21,6 +21,9 @@ from nonmember.training.losses import Terms, cross_entropy_terms, distillation_t
 from nonmember.training.recipes import Chosen, Distillation, Optimization
 from nonmember.training.sharding import ShardableModule
 
+# A loss and its terms, each summed over the scored tokens of a batch (nats), and the number of these tokens.
+Summed = tuple[Tensor, dict[str, Tensor], int]
+
 
 def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> float:
     """Share of the peak learning rate at a step counted from 0: linear warm-up, then the schedule down to its end."""
@@ -81,20 +84,9 @@ class CausalLMModule(ShardableModule):
     ):
         super().__init__()
         self.model: Any = split.model
-        self._split = split
-        self._loader = loader
-        self._optimization = optimization
+        self._split, self.loader, self._optimization = split, loader, optimization
         self.budget = logits_budget_bytes
         self._means = TokenMeans()
-
-    @property
-    def train_steps(self) -> StepLoader:
-        return self._loader
-
-    @property
-    def teachers(self) -> tuple[Any, ...]:
-        """Models that read along and are not trained."""
-        return ()
 
     def scored(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Mask [B,T-1] of positions whose next token is real and scored, and those next tokens [N]."""
@@ -104,13 +96,8 @@ class CausalLMModule(ShardableModule):
             mask = mask & batch["scored"][:, 1:]
         return mask, ids_BT[:, 1:][mask]
 
-    def summed(
-        self, batch: Mapping[str, Tensor], upstream: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor], int]:
-        """Loss and its terms, each summed over the batch's scored tokens (nats), and the number of these tokens.
-
-        upstream: the gradient that the loss will be given.
-        """
+    def summed(self, batch: Mapping[str, Tensor], upstream: Tensor | None = None) -> Summed:
+        """upstream: the gradient that the loss will be given."""
         mask, targets_N = self.scored(batch)
         features_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
         return self._weighted_sum(cross_entropy_terms, (features_ND, targets_N), upstream)
@@ -118,14 +105,14 @@ class CausalLMModule(ShardableModule):
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
         # Lightning divides by the number of accumulated batches and averages over processes; both are undone here,
         # so that the step's gradient is that of the mean over its tokens.
-        accumulate, step_tokens = self._loader.accumulate, batch["step_tokens"]
-        undone = accumulate * self._loader.world_size
+        accumulate, step_tokens = self.loader.accumulate, batch["step_tokens"]
+        undone = accumulate * self.loader.world_size
         upstream = torch.ones((), dtype=torch.float32, device=step_tokens.device) / accumulate / step_tokens * undone
         loss, terms, num_tokens = self.summed(batch, upstream)
         # Of a small model, logging is a tenth of a step: only of those steps that Lightning hands on.
         if (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
             self._means.update(terms | {"loss": loss}, num_tokens)
-            if (batch_idx + 1) % self._loader.accumulate == 0 or self.trainer.is_last_batch:
+            if (batch_idx + 1) % self.loader.accumulate == 0 or self.trainer.is_last_batch:
                 self.log_dict(self._means.take("train/"), prog_bar=True)
                 self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])  # type: ignore[union-attr]
         return loss * undone / step_tokens
@@ -142,7 +129,7 @@ class CausalLMModule(ShardableModule):
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         optimizer: torch.optim.Optimizer
         if isinstance(recipe.optimizer, Chosen):
-            optimizer = recipe.optimizer.make(parameters, num_steps=self._loader.num_steps, lr=recipe.learning_rate)
+            optimizer = recipe.optimizer.make(parameters, num_steps=self.loader.num_steps, lr=recipe.learning_rate)
         elif recipe.optimizer == "sgd":
             optimizer = torch.optim.SGD(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
         else:
@@ -154,16 +141,14 @@ class CausalLMModule(ShardableModule):
                 weight_decay=recipe.weight_decay,
             )
         if isinstance(recipe.schedule, Chosen):
-            schedule = recipe.schedule.make(optimizer, num_steps=self._loader.num_steps)
+            schedule = recipe.schedule.make(optimizer, num_steps=self.loader.num_steps)
         else:
             schedule = torch.optim.lr_scheduler.LambdaLR(
-                optimizer, lambda step: learning_rate_factor(step, self._loader.num_steps, recipe)
+                optimizer, lambda step: learning_rate_factor(step, self.loader.num_steps, recipe)
             )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def _weighted_sum(
-        self, terms: Terms, rows: tuple[Tensor, ...], upstream: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor], int]:
+    def _weighted_sum(self, terms: Terms, rows: tuple[Tensor, ...], upstream: Tensor | None) -> Summed:
         weights = list(self.weights.values())
         loss, sums_K = weighted_sum(terms, self._split.head, rows, weights, budget_bytes=self.budget, upstream=upstream)
         return loss, dict(zip(self.weights, sums_K, strict=True)), len(rows[0])
@@ -190,22 +175,15 @@ class DistilledReferenceModule(CausalLMModule):
         self._recipe = recipe
         self.weights = {"ce": 1 - recipe.lambda_, "kl": recipe.lambda_ * recipe.tau**2}
 
-    @property
-    def teachers(self) -> tuple[Any, ...]:
-        return (self._outside[0].model,)
-
     def setup(self, stage: str) -> None:
         teacher, shared_ids = self._outside
-        (model,) = self.teachers
-        model.eval().requires_grad_(False)
+        model = teacher.model.eval().requires_grad_(False)
         if not getattr(model, "hf_device_map", None):
             model.to(self.device)
         ours, theirs = (ids.to(self.device) if isinstance(ids, Tensor) else ids for ids in shared_ids)
         self._outside = (teacher, (ours, theirs))
 
-    def summed(
-        self, batch: Mapping[str, Tensor], upstream: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor], int]:
+    def summed(self, batch: Mapping[str, Tensor], upstream: Tensor | None = None) -> Summed:
         teacher, shared_ids = self._outside
         mask, targets_N = self.scored(batch)
         student_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
@@ -223,16 +201,8 @@ class AdapterTuningModule(CausalLMModule):
     rank_schedule: for AdaLoRA, whose ranks are cut after each step.
     """
 
-    def __init__(
-        self,
-        split: SplitForward,
-        loader: StepLoader,
-        optimization: Optimization,
-        *,
-        logits_budget_bytes: int,
-        rank_schedule: RankSchedule | None,
-    ):
-        super().__init__(split, loader, optimization, logits_budget_bytes=logits_budget_bytes)
+    def __init__(self, *of_module: Any, rank_schedule: RankSchedule | None, **named: Any):
+        super().__init__(*of_module, **named)
         self.strict_loading = False  # the checkpoint lacks the weights of the base
         self._tuned = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
         self._rank_schedule = rank_schedule
@@ -241,9 +211,7 @@ class AdapterTuningModule(CausalLMModule):
         whole = super().state_dict(*arguments, **named)
         return {name: value for name, value in whole.items() if name in self._tuned}
 
-    def summed(
-        self, batch: Mapping[str, Tensor], upstream: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor], int]:
+    def summed(self, batch: Mapping[str, Tensor], upstream: Tensor | None = None) -> Summed:
         loss, terms, num_tokens = super().summed(batch, upstream)
         if self._rank_schedule is not None:
             # By token, as every term is: the micro-batches of a step then add it up to once.

@@ -18,7 +18,7 @@ from peft import PeftModel
 from nonmember.models.forward import Ids, is_spread, split_forward
 from nonmember.models.lengths import grouping
 from nonmember.models.reading import position_limit
-from nonmember.runtime.callbacks import StageProgress
+from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapter_weights, add_adapter
@@ -93,7 +93,7 @@ def train(
             split, taught_by, loader, recipe, shared_ids=teacher.shared_ids, logits_budget_bytes=budget
         )
 
-    facts = _facts(loader)
+    facts: dict[str, Any] = loader.facts()
     # Of a distilled reference all is read, since audits judge by it; of others enough to see that training diverged.
     num_read = len(sequences) if isinstance(recipe, Distillation) else min(NUM_READ, len(sequences))
     some = [[*range(num_read)]]
@@ -131,15 +131,16 @@ def tune(
     _require_on_one_device(model)
     optimization, adapter = recipe.optimization, recipe.adapter
     sequences, masks = _one_each(documents, recipe.max_tokens, scored)
-    _check_enough(sequences, recipe)
+    number, size, epochs = len(sequences), optimization.batch_size, optimization.epochs
+    if not sequences:
+        raise ValueError("There is nothing to tune on: no document has two tokens or more.")
+    if recipe.drop_last and number < size:
+        raise ValueError(
+            f"Tuning takes whole batches of {size} documents; got {number} of two tokens or more. Give more documents, "
+            "or lower optimization.batch_size."
+        )
     _require_positions(max(map(len, sequences)), "max_tokens", [model])
-    steps = plan_steps(
-        len(sequences),
-        batch_size=optimization.batch_size,
-        epochs=optimization.epochs,
-        seed=run.seed,
-        drop_last=recipe.drop_last,
-    )
+    steps = plan_steps(number, batch_size=size, epochs=epochs, seed=run.seed, drop_last=recipe.drop_last)
     group, size = grouping(model.config), compute.micro_batch_size
     load = partial(StepLoader, sequences, micro_batch_size=size, padding_id=0, group=group, scored=masks)
     loader = load(steps)
@@ -155,7 +156,7 @@ def tune(
 
     trained = [parameter for parameter in tuned.parameters() if parameter.requires_grad]
     some = [[*range(min(NUM_READ, len(sequences)))]]
-    facts = _facts(loader) | _health(module_to_work_on, load, some, run, "before")
+    facts: dict[str, Any] = loader.facts() | _health(module_to_work_on, load, some, run, "before")
     _fit(module_to_work_on(), optimization, run)
     _check_finite(trained, optimization, run.description)
     facts |= _health(module_to_work_on, load, some, run, "after")
@@ -181,17 +182,6 @@ def _require_positions(longest: int, setting: str, readers: Sequence[Any]) -> No
         raise ValueError(
             f"A sequence to train on has {longest} tokens, and the model reads at most {min(limits)}. Lower {setting} "
             "to that."
-        )
-
-
-def _check_enough(sequences: Sequence[Sequence[int]], recipe: AdapterTuning) -> None:
-    batch_size = recipe.optimization.batch_size
-    if not sequences:
-        raise ValueError("There is nothing to tune on: no document has two tokens or more.")
-    if recipe.drop_last and len(sequences) < batch_size:
-        raise ValueError(
-            f"Tuning takes whole batches of {batch_size} documents; got {len(sequences)} of two tokens or more. "
-            "Give more documents, or lower optimization.batch_size."
         )
 
 
@@ -221,11 +211,8 @@ def _one_each(
     documents: Sequence[Sequence[int]], max_tokens: int, scored: Masks | None
 ) -> tuple[list[list[int]], list[list[bool]] | None]:
     """Documents of two ids and more, of which one is scored."""
-    kept = [
-        index
-        for index, ids in enumerate(documents)
-        if len(ids) >= 2 and (scored is None or any(scored[index][1:max_tokens]))
-    ]
+    long = (index for index, ids in enumerate(documents) if len(ids) >= 2)
+    kept = [index for index in long if scored is None or any(scored[index][1:max_tokens])]
     sequences = [list(documents[index][:max_tokens]) for index in kept]
     return sequences, None if scored is None else [list(scored[index][:max_tokens]) for index in kept]
 
@@ -237,10 +224,6 @@ def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) ->
     return plan_steps(num_sequences, batch_size=recipe.optimization.batch_size, epochs=epochs, seed=seed)[:num_steps]
 
 
-def _facts(loader: StepLoader) -> dict[str, Any]:
-    return {"num_sequences": loader.num_sequences, "num_steps": loader.num_steps, "num_tokens": loader.num_tokens}
-
-
 def _fit(module: CausalLMModule, optimization: Optimization, run: TrainingRun) -> lightning.Trainer:
     """Make all the steps, from a resume point in its folder where there is one."""
     compute, description = run.compute, run.description
@@ -248,7 +231,7 @@ def _fit(module: CausalLMModule, optimization: Optimization, run: TrainingRun) -
     module.model.train()
     if compute.gradient_checkpointing:
         module.model.gradient_checkpointing_enable()
-    loader = module.train_steps
+    loader = module.loader
     accumulate, num_steps = loader.accumulate, loader.num_steps
     random_state = RandomState()
     resume_point = ResumePoint(
@@ -259,7 +242,7 @@ def _fit(module: CausalLMModule, optimization: Optimization, run: TrainingRun) -
         num_steps=num_steps,
         description=description,
     )
-    shown = StageProgress(description, "tokens", loader.reached())
+    shown = StageProgress(description, "tokens", after_each(loader.sizes()))
     further = compute.callbacks_of(description)
     trainer = compute.trainer(
         max_epochs=1,
@@ -329,7 +312,7 @@ def _health(
         return {}
     module, loader = make_module(), load(steps)
     trainer = run.compute.trainer(
-        callbacks=[StageProgress(f"health {when} {run.description}", "tokens", loader.reached())],
+        callbacks=[StageProgress(f"health {when} {run.description}", "tokens", after_each(loader.sizes()))],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

@@ -138,18 +138,14 @@ class Trained(ModelSpec):
 
     def load(self, builder: Builder, entry: Entry) -> LoadedModel:
         """With an adapter: beside the weights of its base, which can be used as well."""
-        from nonmember.models.loading import LoadedModel
-
         if not self.adapts:
             return self._loaded(builder, entry)
         from nonmember.training.adapters import load_adapter
 
         base = builder.get(Whole(self.base))
-        return LoadedModel(load_adapter(base.model, entry.path), base.tokenizer)
+        return replace(base, model=load_adapter(base.model, entry.path))
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.loading import LoadedModel
-
         entry = builder.entry(self)
         if not self.adapts:
             return self._loaded(builder, entry)
@@ -157,7 +153,7 @@ class Trained(ModelSpec):
 
         self.base.require_changeable()
         base = self.base.weights(builder)
-        return LoadedModel(merge_adapter(load_adapter(base.model.float(), entry.path)), base.tokenizer)
+        return replace(base, model=merge_adapter(load_adapter(base.model.float(), entry.path)))
 
     def _loaded(self, builder: Builder, entry: Entry) -> LoadedModel:
         """With the tokenizer that it was trained with: some, saved and loaded, put other tokens before a text."""

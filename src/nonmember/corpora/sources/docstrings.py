@@ -36,19 +36,12 @@ SKIPPED_FOLDERS = frozenset(TEST_FOLDERS | FOREIGN_FOLDERS)
 
 
 class SourceFile(NamedTuple):
-    """A module that is read.
+    """A module that is read."""
 
-    Attributes:
-        package: Its name, as imported.
-        module: Dotted name.
-        read: Gives the file's bytes.
-        domain: Of its documents.
-    """
-
-    package: str
-    module: str
-    read: Callable[[], bytes]
-    domain: str
+    package: str  # as imported
+    module: str  # its dotted name
+    read: Callable[[], bytes]  # gives the file's bytes
+    domain: str  # of its documents
 
 
 def module_name(parts: Sequence[str]) -> str | None:

@@ -32,19 +32,12 @@ NOT_DOCUMENTS = re.compile(
 
 
 class File(NamedTuple):
-    """A file with documents.
+    """A file with documents."""
 
-    Attributes:
-        name: What ids without an id column begin with.
-        path: Where it lies.
-        form: What it is.
-        split: What a document of it is, where it is text.
-    """
-
-    name: str
+    name: str  # what ids without an id column begin with
     path: Path
     form: Form
-    split: Split | None
+    split: Split | None  # what a document of it is, where it is text
 
 
 def documents_at(paths: Sequence[str], split: str | None, pattern: str | None) -> list[File]:

@@ -186,13 +186,8 @@ class Hub(FromRows):
         if self.data_files is not None:
             return self._json_lines(cursor)
         folder = self._folder()
-        rows = self._load(
-            cursor,
-            self.path if folder is None else str(folder),
-            self.name,
-            revision=self.revision if folder is None else None,
-        )
-        return enumerate(rows, start=cursor.rows)
+        path, revision = (self.path, self.revision) if folder is None else (str(folder), None)
+        return enumerate(self._load(cursor, path, self.name, revision=revision), start=cursor.rows)
 
     def _json_lines(self, cursor: Cursor) -> Iterator[tuple[int, Row]]:
         """By the builder for text: the one for JSON wants all lines of all files to have the same columns."""

@@ -122,15 +122,10 @@ class Sharded(Transform):
 
 @dataclass(frozen=True)
 class Orders:
-    """The orders of one shard that are looked at, each once.
+    """The orders of one shard that are looked at, each once."""
 
-    Attributes:
-        indices_KE: Of examples, the shard's own order first.
-        draws_K: How many of the random orders are this one; for the first often 0.
-    """
-
-    indices_KE: npt.NDArray[np.int64]
-    draws_K: npt.NDArray[np.int64]
+    indices_KE: npt.NDArray[np.int64]  # of examples, the shard's own order first
+    draws_K: npt.NDArray[np.int64]  # how many of the random orders are this one; for the first often 0
 
 
 def random_orders(examples: Sequence[Document], num_orders: int, seed: int) -> Orders:

@@ -81,7 +81,8 @@ class Streamed(CorpusSpec):
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         """Read, clean and write. After every complete file the cursor is noted, and a later run goes on from there."""
-        known, identity = _noted(folder), self.source.identity()
+        path, identity = folder / CURSOR_FILE, self.source.identity()
+        known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         writer = ShardWriter(folder, known.get("shards", ()))
         cursor, dropped = Cursor(**known.get("place", {})), Counter(known.get("dropped", {}))
         num_words = known.get("num_words", 0)
@@ -92,7 +93,8 @@ class Streamed(CorpusSpec):
                 num_words += (added := len(cleaned.text.split()))
                 stage.advance(added)
                 if writer.add(cleaned):
-                    _note(folder, writer, cursor, dropped, num_words)
+                    note = {"place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
+                    write_text_atomically(path, json.dumps(note | {"shards": list(map(vars, writer.shards))}))
                 check()
                 if self.num_words is not None and num_words >= self.num_words:
                     break
@@ -124,19 +126,12 @@ class Streamed(CorpusSpec):
 
 @dataclass(frozen=True)
 class Chunks(CorpusSpec):
-    """Some chunks of a stream, in memory: what is scored at once.
-
-    Attributes:
-        stream: All chunks.
-        first: Number of the first one.
-        end: Number of the one behind the last.
-        without: Indices among their documents, from 0, of those that are left out.
-    """
+    """Some chunks of a stream, in memory: what is scored at once."""
 
     stream: Shards
-    first: int
-    end: int
-    without: tuple[int, ...] = ()
+    first: int  # number of the first one
+    end: int  # number of the one behind the last
+    without: tuple[int, ...] = ()  # indices among their documents, from 0, of those that are left out
 
     stored: ClassVar[bool] = False
     pool = ""
@@ -149,14 +144,3 @@ class Chunks(CorpusSpec):
     def identity(self) -> dict[str, Any]:
         chunks = [self.first, self.end]
         return {"kind": "chunks", "of": self.stream.fingerprint, "chunks": chunks, "without": list(self.without)}
-
-
-def _noted(folder: Path) -> dict[str, Any]:
-    path = folder / CURSOR_FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _note(folder: Path, writer: ShardWriter, cursor: Cursor, dropped: Counter[str], num_words: int) -> None:
-    shards = [vars(shard) for shard in writer.shards]
-    note = {"shards": shards, "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
-    write_text_atomically(folder / CURSOR_FILE, json.dumps(note))

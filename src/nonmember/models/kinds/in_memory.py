@@ -106,6 +106,8 @@ def content_of(model: Any, tokenizer: Any) -> str:
     Two models with equal weights in one precision are the same one, whatever they were loaded from. Reads every weight
     once, about a second per gigabyte, and copies those on a GPU to the processor one tensor at a time.
     """
+    import torch
+
     digest = hashlib.sha256()
     _add(digest, type(model).__name__, _json(model.config.to_dict()))
     for name, tensor in sorted(model.state_dict().items()):
@@ -115,7 +117,7 @@ def content_of(model: Any, tokenizer: Any) -> str:
                 "Give the model as it was before it was quantised, or its folder."
             )
         _add(digest, name, str(tensor.dtype), str(tuple(tensor.shape)))
-        digest.update(_bytes(tensor))
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     _add(digest, type(tokenizer).__name__, _json(_description(tokenizer)))
     return digest.hexdigest()
 
@@ -127,8 +129,7 @@ def _description(tokenizer: Any) -> dict[str, Any]:
         "chat_template": getattr(tokenizer, "chat_template", None),
     }
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
-        fast = json.loads(tokenizer.backend_tokenizer.to_str())
-        return described | {"fast": fast}
+        return described | {"fast": json.loads(tokenizer.backend_tokenizer.to_str())}
     return described | {"vocabulary": tokenizer.get_vocab(), "settings": tokenizer.init_kwargs}
 
 
@@ -142,14 +143,7 @@ def _without(node: Any) -> Any:
     return node
 
 
-def _bytes(tensor: Any) -> Any:
-    import torch
-
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-
-
 def _add(digest: Any, *parts: str) -> None:
     for part in parts:
         encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "little"))
-        digest.update(encoded)
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)

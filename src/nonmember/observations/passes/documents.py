@@ -52,7 +52,7 @@ def observe_divergence(
     row.   The other arguments and the errors are those of `observe`.
     """
     (ours, sequences), (theirs, _) = (ready(item, token_ids, reading, scored=scored) for item in (model, other))
-    comparer = Comparer(ours, theirs, sequences, reading, scored, shared_ids)
+    comparer = Comparer(ours, sequences, reading, scored, other=theirs, shared_ids=shared_ids)
     counts = read_all(comparer, reading, _ROW_GROUP_DOCUMENTS)
     return {"num_documents": counts["num_documents"], "num_tokens": sum(map(len, sequences.values()))}
 
@@ -60,16 +60,8 @@ def observe_divergence(
 class Comparer(DocumentReader):
     """Batches of token ids in, one divergence per document out. The other model stays outside the module tree."""
 
-    def __init__(
-        self,
-        split: SplitForward,
-        other: SplitForward,
-        sequences: Mapping[str, Sequence[int]],
-        reading: Reading,
-        scored: Scored | None,
-        shared_ids: tuple[Ids, Ids],
-    ) -> None:
-        super().__init__(split, sequences, reading, scored)
+    def __init__(self, *of_reader: Any, other: SplitForward, shared_ids: tuple[Ids, Ids]) -> None:
+        super().__init__(*of_reader)
         self._outside = (other, shared_ids)
 
     def group(self, length: int) -> Hashable:
@@ -151,7 +143,7 @@ def embed(
             f"layer must be from 0 (the embedded tokens) to {num_blocks} (the last block of this model), or -1 "
             f"for the last, -2 for the one before, down to {-num_blocks - 1}; got {layer}."
         )
-    embedder = Embedder(split, sequences, reading, layer, dropout_seed)
+    embedder = Embedder(split, sequences, reading, layer=layer, dropout_seed=dropout_seed)
     counts = read_all(embedder, reading, _ROW_GROUP_VECTORS, compression="none", use_dictionary=False)
     kept = {name: counts[name] for name in ("num_documents", "num_zero")}
     return kept | {"num_tokens": sum(map(len, sequences.values()))}
@@ -160,17 +152,9 @@ def embed(
 class Embedder(DocumentReader):
     """Batches of token ids in, one vector per document out."""
 
-    def __init__(
-        self,
-        split: SplitForward,
-        sequences: Mapping[str, Sequence[int]],
-        reading: Reading,
-        layer: int,
-        dropout_seed: int | None,
-    ) -> None:
-        super().__init__(split, sequences, reading)
-        self._layer = layer
-        self._dropout_seed = dropout_seed
+    def __init__(self, *of_reader: Any, layer: int, dropout_seed: int | None) -> None:
+        super().__init__(*of_reader)
+        self._layer, self._dropout_seed = layer, dropout_seed
 
     def batches(self) -> list[list[int]]:
         return super().batches() if self._dropout_seed is None else [[index] for index in range(len(self._sequences))]

@@ -124,12 +124,9 @@ class OrderReader(DocumentReader):
         first_B = torch.from_numpy(self._windows.first_W[index_B.numpy(force=True)]).to(ids_BT.device)
         position_T = torch.arange(ids_BT.shape[1] - 1, device=ids_BT.device)
         scored_BT = (position_T >= first_B[:, None]) & (position_T < lengths_B[:, None] - 1)
+        features_ND, targets_N = features_BTD[:, : scored_BT.shape[1]][scored_BT], ids_BT[:, 1:][scored_BT]
         log_prob_N, num_floored = token_log_probs(
-            features_BTD[:, : scored_BT.shape[1]][scored_BT],
-            self._split.head,
-            ids_BT[:, 1:][scored_BT],
-            block_bytes=self._block_bytes,
-            workspace=self._workspace,
+            features_ND, self._split.head, targets_N, block_bytes=self._block_bytes, workspace=self._workspace
         )
         scored_BT = scored_BT.cpu()  # not every accelerator has double precision
         log_prob_BT = torch.zeros(scored_BT.shape, dtype=torch.float64)
@@ -140,17 +137,11 @@ class OrderReader(DocumentReader):
         read_B = windows.stop_W[index_B] - windows.start_W[index_B]
         columns: dict[str, Any] = {
             "doc_id": [self.doc_ids[index] for index in index_B],
-            "order": windows.order_W[index_B],
-            "draws": windows.draws_W[index_B],
-            "start": windows.start_W[index_B],
+            **{name: getattr(windows, f"{name}_W")[index_B] for name in ("order", "draws", "start")},
             "num_read": read_B,
             "num_tokens": num_tokens_B,
             "log_prob": log_prob_BT.sum(1).numpy()[real_B],
         }
-        counts = {
-            "num_documents": len(index_B),
-            "num_tokens": int(num_tokens_B.sum()),
-            "num_read": int(read_B.sum()),
-            "num_floored": num_floored,
-        }
+        counts = {"num_documents": len(index_B), "num_floored": num_floored}
+        counts |= {"num_tokens": int(num_tokens_B.sum()), "num_read": int(read_B.sum())}
         return pa.table(columns, schema=ORDER_SCHEMA), counts

@@ -64,7 +64,7 @@ def observe(
     does not read everything.
     """
     split, sequences = ready(model, token_ids, reading, scored=scored)
-    return _read_tokens(Observer(split, sequences, reading, scored, num_context), reading)
+    return _read_tokens(Observer(split, sequences, reading, scored, num_context=num_context), reading)
 
 
 def ready(
@@ -185,8 +185,7 @@ class PaddedBatches:
     """Iterable over right-padded batches. No DataLoader, which Lightning would cut by rank once more."""
 
     def __init__(self, sequences: Sequence[Sequence[int]], batches: Sequence[list[int]]) -> None:
-        self.sequences = sequences
-        self.batches = batches
+        self.sequences, self.batches = sequences, batches
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -257,16 +256,9 @@ class DocumentReader(Held, ShardableModule):
 class Observer(DocumentReader):
     """Batches of token ids in, rows of the token table out."""
 
-    def __init__(
-        self,
-        split: SplitForward,
-        sequences: Mapping[str, Sequence[int]],
-        reading: Reading,
-        scored: Scored | None = None,
-        num_context: Mapping[str, int] | None = None,
-    ) -> None:
-        super().__init__(split, sequences, reading, scored)
-        context = [num_context[doc_id] if num_context else 0 for doc_id in sequences]
+    def __init__(self, *of_reader: Any, num_context: Mapping[str, int] | None = None) -> None:
+        super().__init__(*of_reader)
+        context = [num_context[doc_id] if num_context else 0 for doc_id in self.doc_ids]
         self._num_context = torch.tensor(context or [0])  # an empty batch points to the first document
         self._workspace = Workspace()
 
@@ -291,9 +283,8 @@ class Observer(DocumentReader):
             "doc_id": pa.DictionaryArray.from_arrays(pa.array(index_of.astype(np.int32)), doc_ids),
             "position": position_N.int().numpy(force=True),
             "token_id": token_id_N.int().numpy(force=True),
+            **{name: getattr(found, name).numpy(force=True) for name in ("log_prob", "mean", "std")},
         }
-        for name in ("log_prob", "mean", "std"):
-            columns[name] = getattr(found, name).numpy(force=True)
         counts = {"num_floored": found.num_floored, "num_documents": len(indices)}
         return pa.table(columns, schema=TOKEN_SCHEMA), counts
 
@@ -303,9 +294,7 @@ class PartWriter(BasePredictionWriter):
 
     def __init__(self, out_dir: Path, row_group: int, options: Mapping[str, Any]) -> None:
         super().__init__(write_interval="batch")
-        self._out_dir = out_dir
-        self._row_group = row_group
-        self._options = options
+        self._out_dir, self._row_group, self._options = out_dir, row_group, options
         self._file: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._counts: Counter[str] = Counter()
@@ -363,16 +352,14 @@ def observe_answers(
     Of the whole distribution only the last position is made. The errors are those of `observe`.
     """
     split, _ = ready(model, prompts, reading, at_least=0)
-    return _read_tokens(Asker(split, prompts, reading, answers), reading)
+    return _read_tokens(Asker(split, prompts, reading, answers=answers), reading)
 
 
 class Asker(Observer):
     """An observer of what comes after each sequence."""
 
-    def __init__(
-        self, split: SplitForward, sequences: Mapping[str, Sequence[int]], reading: Reading, answers: Sequence[int]
-    ) -> None:
-        super().__init__(split, sequences, reading)
+    def __init__(self, *of_reader: Any, answers: Sequence[int]) -> None:
+        super().__init__(*of_reader)
         self._answers = answers
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> Rows:
@@ -382,7 +369,5 @@ class Asker(Observer):
         features_BTD, rows_B = self._split.body(input_ids_BT), torch.arange(len(lengths_B), device=lengths_B.device)
         features_BD = features_BTD[rows_B, lengths_B - 1][asked_B]
         token_id_N = torch.tensor(self._answers, device=input_ids_BT.device).repeat(len(features_BD))
-        doc_index_N, position_N = (
-            item_B[asked_B].repeat_interleave(number) for item_B in (batch["doc_index"], lengths_B)
-        )
+        doc_index_N, position_N = (item[asked_B].repeat_interleave(number) for item in (batch["doc_index"], lengths_B))
         return self._rows(doc_index_N, position_N, token_id_N, features_BD.repeat_interleave(number, dim=0))

@@ -69,11 +69,11 @@ def read_part(part: Path) -> dict[str, WrittenText]:
     whole, end, cut = part.read_bytes().rpartition(b"\n")
     if cut:  # else the next line would be written behind it
         write_text_atomically(part, (whole + end).decode())
-    return {name: _written(*rest) for name, *rest in map(json.loads, whole.split(b"\n") if whole else ())}
-
-
-def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> WrittenText:
-    return WrittenText(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))
+    lines = map(json.loads, whole.split(b"\n") if whole else ())
+    return {
+        name: WrittenText(text, finished, num_tokens, tuple(tuple(map(tuple, step)) for step in top))
+        for name, text, finished, num_tokens, top in lines
+    }
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -81,21 +81,13 @@ def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[
 
 @dataclass(frozen=True)
 class Writing:
-    """How texts are written.
+    """How texts are written."""
 
-    Attributes:
-        temperature: 0 takes the likeliest token.
-        max_new_tokens: Of each text.
-        cache_bytes: Of keys and values of a batch, padding and tokens to come included; by it, prompts are written side
-            by side.
-        top_logprobs: How many of the likeliest tokens are kept at each place, with their log-probabilities at
-            temperature 1.
-    """
-
-    temperature: float
-    max_new_tokens: int
+    temperature: float  # 0 takes the likeliest token
+    max_new_tokens: int  # of each text
+    # of keys and values of a batch, padding and tokens to come included; by it, prompts are written side by side
     cache_bytes: int
-    top_logprobs: int = 0
+    top_logprobs: int = 0  # so many of the likeliest tokens are kept at each step, with their log-probabilities
 
 
 def write(
@@ -214,7 +206,7 @@ class Writer(Held, lightning.LightningModule):
         if not len(batch["doc_index"]):
             return 0
         rows: list[int] = batch["doc_index"].tolist()
-        prompts_BT = batch["input_ids"]
+        prompts_BT, mask_BT = batch["input_ids"], batch["attention_mask"]
         generation = _generation(self.model, self._tokenizer, self._writing.max_new_tokens)
         likeliest = Likeliest(self._writing.top_logprobs)
         draws = LogitsProcessorList([likeliest] if self._writing.top_logprobs else [])
@@ -223,10 +215,7 @@ class Writer(Held, lightning.LightningModule):
         self._lengths.forget(self.model)
         with _without_settings(self.model):
             whole_BT = self.model.generate(
-                input_ids=prompts_BT,
-                attention_mask=batch["attention_mask"],
-                logits_processor=draws,
-                generation_config=generation,
+                input_ids=prompts_BT, attention_mask=mask_BT, logits_processor=draws, generation_config=generation
             )
         written_BT = whole_BT[:, prompts_BT.shape[1] :].cpu()
         texts = self._tokenizer.batch_decode(written_BT, skip_special_tokens=True)
@@ -307,9 +296,8 @@ class Likeliest(LogitsProcessor):
 def token_text(tokenizer: Any, token_id: int) -> str:
     """What a token adds to a text, a leading blank included: decoded alone, some tokenizers leave it out."""
     (before,) = ids_of(tokenizer, ["a"], add_special_tokens=False)[0][-1:]
-    options = {"clean_up_tokenization_spaces": False}
-    alone: str = tokenizer.decode([before], **options)
-    both: str = tokenizer.decode([before, token_id], **options)
+    ids = ([before], [before, token_id])
+    alone, both = (str(tokenizer.decode(item, clean_up_tokenization_spaces=False)) for item in ids)
     return both.removeprefix(alone)
 
 
@@ -319,12 +307,9 @@ class PromptBatches(PaddedBatches):
     def __iter__(self) -> Iterator[dict[str, Tensor]]:
         for batch in self.batches:
             rows = [torch.as_tensor(self.sequences[index], dtype=torch.long) for index in batch] or [torch.tensor([0])]
-            input_ids_BT, mask_BT = (
-                pad_sequence(items, batch_first=True, padding_side="left")
-                for items in (rows, list(map(torch.ones_like, rows)))
-            )
-            doc_index_B = torch.tensor(batch, dtype=torch.long)
-            yield {"input_ids": input_ids_BT, "attention_mask": mask_BT, "doc_index": doc_index_B}
+            padded = {"input_ids": rows, "attention_mask": list(map(torch.ones_like, rows))}
+            made = {name: pad_sequence(item, True, padding_side="left") for name, item in padded.items()}
+            yield {**made, "doc_index": torch.tensor(batch, dtype=torch.long)}
 
 
 @contextmanager
