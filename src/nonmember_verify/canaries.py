@@ -11,16 +11,28 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nonmember_verify.envelope import strict_json
 
 KEY_BYTES = 32
 FORMAT = 1
 KINDS = ("random", "sampled", "paraphrase")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that an audit commits to. group: its set.   unit: what counts together."""
+
+    group: str
+    name: str
+    text: str
+    unit: str
+    stratum: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,8 +55,14 @@ class PrivateFile:
             {"id": item.name, "published": item.published, "documents": item.documents, "variants": item.variants}
             for item in self.canaries
         ]
-        content = {"format": FORMAT, "kind": self.kind, "key": self.key.hex(), "canaries": canaries}
-        return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+        return written({"kind": self.kind, "key": self.key.hex(), "canaries": canaries})
+
+    def texts(self) -> list[Text]:
+        return [
+            Text("suspect" if index == item.published else "private", f"{item.name}/{index}", text, item.name)
+            for item in self.canaries
+            for index, text in enumerate(item.variants)
+        ]
 
 
 def chosen(key: bytes, name: str, num_variants: int) -> int:
@@ -64,16 +82,14 @@ def commitment_of(content: bytes) -> str:
 
 def read_private(path: Path) -> PrivateFile:
     """Raises ValueError where it is no private file of canaries, or its key did not choose what it says."""
-    content = path.read_bytes()
-    try:
-        found = strict_json(content)
-        canaries = tuple(map(_canary, found["canaries"]))
-        private = PrivateFile(found["kind"], bytes.fromhex(found["key"]), canaries)
-        if found["format"] != FORMAT or private.kind not in KINDS or len(private.key) != KEY_BYTES or not canaries:
-            raise ValueError(f"format {found['format']!r}, kind {private.kind!r}")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise unreadable(path, error) from error
-    for item in canaries:
+
+    def private_file(found: Any, key: bytes) -> PrivateFile:
+        if found["kind"] not in KINDS or not found["canaries"]:
+            raise ValueError(f"kind {found['kind']!r}")
+        return PrivateFile(found["kind"], key, tuple(map(_canary, found["canaries"])))
+
+    private = opened(path, private_file)
+    for item in private.canaries:
         if len(set(item.variants)) < max(2, len(item.variants)):
             raise ValueError(f"{item.name} in {path.name} must have two or more variants, no two of them alike.")
         if item.published != chosen(private.key, item.name, len(item.variants)):
@@ -84,11 +100,23 @@ def read_private(path: Path) -> PrivateFile:
     return private
 
 
-def unreadable(path: Path, error: Exception) -> ValueError:
-    return ValueError(
-        f"{path.name} must be the private file that `nonmember plant` wrote; it cannot be read as one "
-        f"({type(error).__name__}: {error})."
-    )
+def written(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps({"format": FORMAT, **content}, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def opened(path: Path, made: Callable[[Any, bytes], Made]) -> Made:
+    """What is made of the content of a private file and of its key."""
+    try:
+        found = strict_json(path.read_bytes())
+        key = bytes.fromhex(found["key"])
+        if found["format"] != FORMAT or len(key) != KEY_BYTES:
+            raise ValueError(f"format {found['format']!r}, a key of {len(key)} bytes")
+        return made(found, key)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{path.name} must be the private file that `nonmember plant` wrote; it cannot be read as one "
+            f"({type(error).__name__}: {error})."
+        ) from error
 
 
 def _canary(row: Mapping[str, Any]) -> Canary:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nonmember_verify.canaries import FORMAT, KEY_BYTES, unreadable
-from nonmember_verify.envelope import strict_json
+from nonmember_verify.canaries import Text, opened, written
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,13 @@ class Draw:
             | {"text": item.text}
             for item in self.documents
         ]
-        content = {"format": FORMAT, "kind": "holdout", "key": self.key.hex(), "share": self.share, "documents": rows}
-        return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+        return written({"kind": "holdout", "key": self.key.hex(), "share": self.share, "documents": rows})
+
+    def texts(self) -> list[Text]:
+        return [
+            Text("suspect" if item.published else "heldout", item.name, item.text, item.cluster, item.stratum)
+            for item in self.documents
+        ]
 
 
 def drawn(key: bytes, strata: Mapping[str, str], share: float) -> set[str]:
@@ -60,19 +64,17 @@ def drawn(key: bytes, strata: Mapping[str, str], share: float) -> set[str]:
 
 def read_draw(path: Path) -> Draw:
     """Raises ValueError where it is no private file of a hold-out, or its key did not draw what it says."""
-    try:
-        found = strict_json(path.read_bytes())
-        if (found["format"], found["kind"]) != (FORMAT, "holdout"):
-            raise ValueError(f"format {found['format']!r}, kind {found['kind']!r}")
-        rows = [
+
+    def draw_of(found: Any, key: bytes) -> Draw:
+        if found["kind"] != "holdout":
+            raise ValueError(f"kind {found['kind']!r}")
+        rows = (
             Drawn(str(row["id"]), str(row["cluster"]), str(row["text"]), bool(row["published"]), str(row["stratum"]))
             for row in found["documents"]
-        ]
-        draw = Draw(bytes.fromhex(found["key"]), float(found["share"]), tuple(rows))
-        if len(draw.key) != KEY_BYTES:
-            raise ValueError(f"a key of {len(draw.key)} bytes")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise unreadable(path, error) from error
+        )
+        return Draw(key, float(found["share"]), tuple(rows))
+
+    draw = opened(path, draw_of)
     published = drawn(draw.key, {item.cluster: item.stratum for item in draw.documents}, draw.share)
     if wrong := [item.name for item in draw.documents if item.published != (item.cluster in published)]:
         raise ValueError(

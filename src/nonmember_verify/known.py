@@ -13,10 +13,11 @@ from nonmember_verify.envelope import plain
 
 FORMAT = 2  # of an audit's question; a change of code that moves results raises it
 KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded")  # of columns of scores
-VERDICTS = ("evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid")
 _TABLE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 _EVERY = _TABLE.pop("every")
 INVALID = _EVERY["invalid"]
+CONCLUSIONS, SENTENCES = _TABLE.pop("conclusions"), _TABLE.pop("sentences")  # by verdict
+NOT_SCORED = _TABLE.pop("names")  # of columns -> their kind
 # Gate -> where the question has its bound; upper bounds begin with max_.
 BOUNDS: Mapping[str, list[str]] = {name: names.split() for name, names in _TABLE.pop("gates").items()}
 _GATES = " ".join([_EVERY["gates"], *(f"gates.{name}" for names in BOUNDS.values() for name in names)])
@@ -26,6 +27,11 @@ METHOD_SETTINGS = {name: row["settings"].replace("GATES", _GATES) for name, row 
 def draws_clusters(audit: Audit) -> bool:
     """Whether documents that belong together count as one draw."""
     return audit.question["method"] in _EVERY["by_units"].split() or "sampling_unit" in audit.settings
+
+
+def has_drawn_p(method: str) -> bool:
+    """Whether its p is made of random draws."""
+    return method in _EVERY["drawn"].split()
 
 
 def claim(method: str, decision: str, **words: object) -> str:
@@ -52,7 +58,7 @@ def unknown_of(audit: Audit) -> list[str]:
     return [
         *(f"measurement {item!r}" for item in sorted(kinds.difference(KINDS)) if method in _TABLE),
         *([f"format {form!r}"] if form != FORMAT else []),
-        *([f"verdict {decision!r}"] if decision not in VERDICTS else []),
+        *([f"verdict {decision!r}"] if decision not in CONCLUSIONS else []),
         *(f"gate {name}" for name in (audit.details or {}).get("gates") or {} if name not in BOUNDS),
         *(f"setting {item}" for item in unknown_settings(audit.settings, known_of_method(method))),
     ]

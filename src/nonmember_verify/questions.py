@@ -12,7 +12,7 @@ from nonmember_verify.bundle import Audit, Refused
 from nonmember_verify.commitments import commitment, root
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, plain, sha256
 from nonmember_verify.known import draws_clusters
-from nonmember_verify.report import Report, shown, some
+from nonmember_verify.report import Report, is_one_to_one, shown, some
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
@@ -235,8 +235,7 @@ def _units_as_sealed(audit: Audit, documents: Mapping[str, Any]) -> bool:
         for name, item in documents.items()
         for commitment, unit in zip(item["commitments"], item["units"], strict=True)
     }
-    pairs = {(sealed.get((name, document)), unit) for document, (name, unit) in audit.units.items()}
-    return len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs})
+    return is_one_to_one((sealed.get((name, document)), unit) for document, (name, unit) in audit.units.items())
 
 
 # The documents --------------------------------------------------------------------------------------------------------

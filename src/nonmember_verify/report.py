@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -97,6 +97,11 @@ class Report:
 def is_below(alpha: float, stated: float, found: float) -> bool:
     """Whether p is below alpha; the stated one, where both are one but for rounding, as p of ranks may equal alpha."""
     return (stated if math.isclose(stated, found, rel_tol=SAME) else found) < alpha
+
+
+def is_one_to_one(pairs: Iterable[tuple[Any, Any]]) -> bool:
+    known = set(pairs)
+    return len(known) == len({first for first, _ in known}) == len({second for _, second in known})
 
 
 def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:

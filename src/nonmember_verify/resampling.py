@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -52,53 +53,43 @@ def resampled(
     return np.concatenate(blocks, axis=1)
 
 
-def p_of(distribution: FloatArray, margin: float) -> float:
-    """(1 + resamples at or below the margin, or undefined) / (B + 1)."""
-    above = int((distribution > margin + ZERO).sum())
-    return (1 + len(distribution) - above) / (len(distribution) + 1)
+def num_reached(distribution: FloatArray, margin: float) -> int:
+    """Resamples at or below the margin, or undefined."""
+    return len(distribution) - int((distribution > margin + ZERO).sum())
 
 
-def draws_to_add(p: float, number: int, alpha: float) -> int:
-    """As many again while p lies within four standard errors of alpha, up to a million in all."""
-    near = abs(p - alpha) <= 4 * math.sqrt(p * (1 - p) / number)
-    return max(0, min(number, 1_000_000 - number)) if near else 0
+def until_decided(reached: Callable[[int], int], number: int, alpha: float) -> tuple[float, int]:
+    """p of random draws and how many they were: as many again while p lies within four standard errors of alpha, up to
+    a million in all. reached: of so many more draws, how many come up to what was observed."""
+    drawn, count = number, reached(number)
+    while True:
+        p = (1 + count) / (1 + drawn)
+        more = min(drawn, 1_000_000 - drawn)
+        if more <= 0 or abs(p - alpha) > 4 * math.sqrt(p * (1 - p) / drawn):
+            return p, drawn
+        drawn, count = drawn + more, count + reached(more)
 
 
 def permuted(
-    first: FloatArray, second: FloatArray, statistic: Statistic, number: float, rng: np.random.Generator | None
-) -> float:
-    """One-sided p of units that change groups; all ways where the number is infinite."""
-    return float(
-        stats.permutation_test(
-            (first, second),
-            statistic,
-            vectorized=True,
-            n_resamples=number,
-            batch=max(1, BLOCK // (len(first) + len(second))),
-            alternative="greater",
-            rng=rng,
-        ).pvalue
-    )
-
-
-def permuted_until_decided(
     first: FloatArray, second: FloatArray, statistic: Statistic, number: int, alpha: float, rng: np.random.Generator
-) -> tuple[float, int]:
-    """p of random permutations, drawn on while it lies near alpha, and how many they were."""
-    as_high, drawn, p = 0, 0, 1.0
-    while number:
-        as_high += round(permuted(first, second, statistic, number, rng) * (number + 1)) - 1
-        drawn += number
-        p = (1 + as_high) / (1 + drawn)
-        number = draws_to_add(p, drawn, alpha)
-    return p, drawn
+) -> tuple[float, int | None]:
+    """One-sided p of units that change groups, and how many random permutations it took; all ways where they are no
+    more than the number."""
+
+    def p_of(number: float) -> float:
+        batch = max(1, BLOCK // (len(first) + len(second)))
+        options: Any = {"n_resamples": number, "batch": batch, "alternative": "greater", "rng": rng}
+        return float(stats.permutation_test((first, second), statistic, vectorized=True, **options).pvalue)
+
+    if math.comb(len(first) + len(second), len(first)) <= number:
+        return p_of(math.inf), None
+    return until_decided(lambda more: round(p_of(more) * (more + 1)) - 1, number, alpha)
 
 
 def permuted_within_strata(
     strata: IntArray, number: int, statistic: Statistic, draws: int, alpha: float, rng: np.random.Generator
 ) -> tuple[float, int | None]:
-    """The same of units that change groups within their stratum alone; the first `number` units are the first group.
-    All ways where they are no more than the draws."""
+    """The same of units that change groups within their stratum alone; the first `number` units are the first group."""
     members = [np.flatnonzero(strata == name) for name in np.unique(strata)]
     sizes = [int((item < number).sum()) for item in members]
     units = np.arange(len(strata))
@@ -108,22 +99,19 @@ def permuted_within_strata(
         rest = np.array([np.setdiff1d(units, row) for row in first])
         return int((statistic(first.astype(float), rest.astype(float), -1) >= observed - abs(observed) * 1e-14).sum())
 
-    ways = math.prod(math.comb(len(item), size) for item, size in zip(members, sizes, strict=True))
-    if ways <= draws:
-        chosen = itertools.product(
-            *(itertools.combinations(item, size) for item, size in zip(members, sizes, strict=True))
-        )
-        return reach(np.array([np.concatenate(way) for way in chosen]).astype(np.int64)) / ways, None
-    as_high, drawn, p, step = 0, 0, 1.0, max(1, 2**20 // len(units))
-    while draws:
-        for start in range(0, draws, step):
-            keys = rng.random((min(step, draws - start), len(units)))
+    def random(more: int) -> int:
+        found, step = 0, max(1, 2**20 // len(units))
+        for start in range(0, more, step):
+            keys = rng.random((min(step, more - start), len(units)))
             order = [item[np.argsort(keys[:, item], axis=1)] for item in members]
-            as_high += reach(np.hstack([rows[:, :size] for rows, size in zip(order, sizes, strict=True)]))
-        drawn += draws
-        p = (1 + as_high) / (1 + drawn)
-        draws = draws_to_add(p, drawn, alpha)
-    return p, drawn
+            found += reach(np.hstack([rows[:, :size] for rows, size in zip(order, sizes, strict=True)]))
+        return found
+
+    ways = math.prod(math.comb(len(item), size) for item, size in zip(members, sizes, strict=True))
+    if ways > draws:
+        return until_decided(random, draws, alpha)
+    chosen = itertools.product(*(itertools.combinations(item, size) for item, size in zip(members, sizes, strict=True)))
+    return reach(np.array([np.concatenate(way) for way in chosen]).astype(np.int64)) / ways, None
 
 
 def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, float | None]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from nonmember_verify.bundle import NAMES, Audit, FloatArray, Refused, json_of, table_of
 from nonmember_verify.envelope import plain
-from nonmember_verify.known import KINDS, kinds_of, unknown_settings
+from nonmember_verify.known import KINDS, NOT_SCORED, kinds_of, unknown_settings
 from nonmember_verify.questions import key_hash, part_of
 from nonmember_verify.report import Report, some
 
@@ -68,23 +68,21 @@ def _standardised(tokens: Tokens, compat: str) -> FloatArray:
     return np.asarray(np.where((std < SIGMA_EPS) & (np.abs(deviation) < SIGMA_EPS), 0.0, z))
 
 
-def _likeliest_run(log_prob: FloatArray, k: int) -> float:
+def _likeliest_run(tables: list[Tokens], score: Described, size: int) -> float:
     """Sum of the likeliest k tokens in a row, of those that begin behind a multiple of k; NaN where there are none. The
     document's first token is not scored."""
+    log_prob, k = tables[0]["log_prob"], score["k"]
     starts = range(k - 1, len(log_prob) - k + 1, k)
     return max((math.fsum(log_prob[start : start + k].tolist()) for start in starts), default=math.nan)
 
 
-def _votes(tables: list[Tokens], score: Described) -> float:
+def _votes(tables: list[Tokens], score: Described, size: int) -> float:
     """Of windows of tokens the share whose sum is higher under the first model (ties are halves), mean over widths."""
     gain = tables[0]["log_prob"] - tables[1]["log_prob"]
     series = np.geomspace(score["narrowest"], score["widest"], score["num_widths"])
     widths = sorted({width for width in np.rint(series).astype(int).tolist() if width <= len(gain)})
-    shares = []
-    for width in widths:
-        total = np.concatenate([[0.0], np.cumsum(gain)])
-        sums = total[width:] - total[:-width]
-        shares.append((1 + np.sign(sums).mean()) / 2)
+    total = np.concatenate([[0.0], np.cumsum(gain)])
+    shares = [(1 + np.sign(total[width:] - total[:-width]).mean()) / 2 for width in widths]
     return float(np.mean(shares)) if shares else math.nan
 
 
@@ -113,9 +111,7 @@ SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
         lambda t, s, z: float(np.maximum(t[0]["log_prob"], -math.log1p(s["number"])).mean()),
         "number",
     ),
-    "Extraction": Score(
-        "extraction({k})", lambda t, s, z: _likeliest_run(t[0]["log_prob"], s["k"]), "k", is_ordered=True
-    ),
+    "Extraction": Score("extraction({k})", _likeliest_run, "k", is_ordered=True),
     "Zlib": Score("zlib", lambda t, s, z: -_nll(t[0]) / z if z else math.nan),
     "MinK": Score("mink({k:g})", lambda t, s, z: _mean_of_least(t[0]["log_prob"], s), _K),
     "MaxK": Score("maxk({k:g})", lambda t, s, z: -_mean_of_least(-t[0]["log_prob"], s), _K),
@@ -123,13 +119,7 @@ SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
     "Lowercase": Score("lowercase", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="lowercase"),
     "ReferenceDifference": Score("ref_diff", lambda t, s, z: _nll(t[1]) - _nll(t[0]), second="reference"),
     "ReferenceRatio": Score("ref_ratio", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="reference"),
-    "Wbc": Score(
-        "wbc({narrowest}-{widest})",
-        lambda t, s, z: _votes(t, s),
-        "narrowest widest num_widths",
-        second="reference",
-        is_ordered=True,
-    ),
+    "Wbc": Score("wbc({narrowest}-{widest})", _votes, "narrowest widest num_widths", "reference", is_ordered=True),
 }
 
 
@@ -153,7 +143,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
                 continue
             if own is None or column not in own.values:
                 wrong.append(f"{column} of the {group} set is missing")
-            elif not _is_arithmetic(how) or not how["tables"] or not _in_order(how, tables):
+            elif not _is_computed(how, tables):
                 not_done.setdefault(_why_not(how), []).append(f"{group}/{column}")
             elif problem := _problem(audit, group, column, how, tables):
                 wrong.append(problem)
@@ -175,11 +165,12 @@ def _is_arithmetic(how: Described) -> bool:
     return how["kind"] == "Scored" and is_known(how["score"])
 
 
-def _in_order(how: Described, tables: Tables) -> bool:
-    """Whether tokens stand as the score takes them."""
-    if not SCORES[how["score"]["kind"]].is_ordered:
-        return True
-    return all("token_id" in document for name in how["tables"] for document in tables.tokens(name).values())
+def _is_computed(how: Described, tables: Tables) -> bool:
+    """Whether its tokens are there as well, and in the document's order if the score takes them so."""
+    if not _is_arithmetic(how) or not how["tables"]:
+        return False
+    documents = (item for name in how["tables"] for item in tables.tokens(name).values())
+    return not SCORES[how["score"]["kind"]].is_ordered or all("token_id" in item for item in documents)
 
 
 def check_exclusions(audit: Audit, tables: Tables, report: Report) -> None:
@@ -194,7 +185,7 @@ def check_exclusions(audit: Audit, tables: Tables, report: Report) -> None:
             for column, how in audit.described["columns"][group].items()
             if how["kind"] != "Diverged" and (how["kind"] != "Scored" or not read or column in read)
         ]
-        if not all(_is_arithmetic(how) and how["tables"] and _in_order(how, tables) for how in columns):
+        if not all(_is_computed(how, tables) for how in columns):
             continue
         for document, why in reasons.items():
             if all(math.isfinite(_value(document, how, tables, audit.sizes)) for how in columns):
@@ -214,15 +205,18 @@ def _value(document: str, how: Described, tables: Tables, sizes: Mapping[str, in
         return math.nan
 
 
+WHY_NOT = {
+    "Diverged": "a divergence needs the whole distributions of two models, which no bundle holds",
+    "Reordered": "log-likelihoods of an ordered file are taken as stated",
+    "Asked": "what a model answered is taken as stated; the answers are not in the bundle",
+}
+
+
 def _why_not(how: Described) -> str:
     if how["kind"] not in KINDS:
         return f"measurements of the kind {how['kind']} are unknown to this verifier"
-    if how["kind"] == "Diverged":
-        return "a divergence needs the whole distributions of two models, which no bundle holds"
-    if how["kind"] == "Reordered":
-        return "log-likelihoods of an ordered file are taken as stated"
-    if how["kind"] == "Asked":
-        return "what a model answered is taken as stated; the answers are not in the bundle"
+    if how["kind"] != "Scored":
+        return WHY_NOT[how["kind"]]
     if not is_known(how["score"]):
         stated = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
         return f"the score ({stated}) or one of its settings is unknown to this verifier"
@@ -271,20 +265,6 @@ def _problem_of_table(audit: Audit, group: str, name: str, role: str, view: str,
 
 
 # What a column is said to be ------------------------------------------------------------------------------------------
-
-NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves -> their kind
-    "kl/": "Diverged",
-    "embedding": "Embedded",
-    "canonical": "Reordered",
-    "mean_shuffled": "Reordered",
-    "num_tokens": "Reordered",
-    "num_read": "Reordered",
-    "hits": "Asked",
-    "decop": "Asked",
-    "cloze": "Asked",
-    "completion": "Asked",
-    "sampled": "Asked",
-}
 
 
 def _pattern(score: Score) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.known import BOUNDS, INVALID, claim, least_of
+from nonmember_verify.known import BOUNDS, CONCLUSIONS, INVALID, SENTENCES, claim, has_drawn_p, least_of
 from nonmember_verify.report import Report, agree
 
 NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
@@ -64,32 +64,6 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
         report.unchecked("verdict", f"as far as it depends on {', '.join(found.stated_gates)}, taken as stated")
 
 
-# Methods whose p is made of random draws.
-DRAWN = [
-    "prism",
-    "mc_pdd",
-    "difference_in_differences",
-    "holdout",
-    "extraction",
-    "sampled_completion",
-    "prefix_completion",
-]
-SINGLE = "It says nothing about single documents."
-CONCLUSIONS = {
-    MEMBERSHIP: (
-        "used",
-        "There is evidence that {target} was trained on {documents} as a set{often} ({p}){proviso}. " + SINGLE,
-    ),
-    NON_MEMBERSHIP: (
-        "not used",
-        f"There is evidence that {{target}} was not trained on {{documents}} as a set ({{p}}){{proviso}}. {SINGLE}",
-    ),
-    "inconclusive": ("no answer", "No evidence either way whether {target} was trained on {documents}."),
-    "invalid": ("invalid", "No conclusion can be drawn about {documents}: a precondition of the test failed."),
-    "score_only": ("score only", "No conclusion about {documents}: {claim}"),
-}
-
-
 def _check_answer(audit: Audit, decision: str, report: Report) -> None:
     """That the answer in words says what the verdict does, about these documents."""
     answer, stated, question = audit.result["answer"], audit.statistics, audit.question
@@ -98,13 +72,12 @@ def _check_answer(audit: Audit, decision: str, report: Report) -> None:
     documents = f'these {stated["num_documents"]} {counted or "documents"} ("{question["corpus"]}")'
     documents = f"text that holds {documents}" if counted else documents
     p = "p undefined" if stated["p_value"] is None else f"p = {stated['p_value']:.2g}"
-    conclusion, sentence = CONCLUSIONS[decision]
     claim = audit.result["verdict"]["allowed_claim"]
     often, proviso = "", re.search(r", provided that [^.:]*", claim)
     if question["method"] == "dose":
         low, high = (f"{stated[end]:.2g}" if stated[end] is not None else "more" for end in ("ci_low", "ci_high"))
         often = f", about {stated['value']:.2g} times (interval {low} to {high})"
-    says = sentence.format(
+    says = SENTENCES[decision].format(
         target=target,
         documents=documents,
         p=p,
@@ -112,10 +85,10 @@ def _check_answer(audit: Audit, decision: str, report: Report) -> None:
         proviso=proviso[0] if proviso else "",
         claim=f"{claim[:1].lower()}{claim[1:]}",
     )
-    same = answer["conclusion"] == conclusion and answer["sentence"] == says
+    same = answer["conclusion"] == CONCLUSIONS[decision] and answer["sentence"] == says
     same &= answer["p"] == (None if decision in ("invalid", "score_only") else stated["p_value"])
     same &= answer["p_error"] == (None if answer["p"] is None else stated["p_error"])
-    same &= stated["p_error"] is None or question["method"] in DRAWN
+    same &= stated["p_error"] is None or has_drawn_p(question["method"])
     same &= answer["hypothesis"] == question["null_hypothesis"]
     same &= answer["documents"]["number"] == stated["num_documents"]
     same &= answer["target"]["name"] == question["target"] and answer["documents"]["name"] == question["corpus"]

@@ -15,7 +15,6 @@ from nonmember_verify.holdout import read_draw
 from nonmember_verify.known import unknown_of
 from nonmember_verify.methods import METHODS
 from nonmember_verify.methods.canary import check_drawn, check_revealed
-from nonmember_verify.methods.t_tests import check_draw
 from nonmember_verify.questions import check_documents, check_opened, check_question, check_seal
 from nonmember_verify.report import Report, some
 from nonmember_verify.scores import Tables, check_exclusions, check_scores
@@ -208,11 +207,8 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
 
 
 def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
-    by_file: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
-        "canary": (read_private, check_revealed),
-        "holdout": (read_draw, check_draw),
-    }
-    asked = [audit for audit in audits if audit.question["method"] in by_file]
+    readers: dict[str, Callable[[Path], Any]] = {"canary": read_private, "holdout": read_draw}
+    asked = [audit for audit in audits if audit.question["method"] in readers]
     if given.canaries is None:
         if asked:
             report.unchecked("choice of the published variants", "needs the revealed private file (--canaries)")
@@ -221,8 +217,8 @@ def _check_canaries(audits: list[Audit], given: Given, report: Report) -> None:
         report.failed("canaries", "not checked as requested: no audit in the bundle is by method=canary or holdout.")
     digest = commitment_of(given.canaries.read_bytes())
     for audit in asked:
-        read_file, check = by_file[audit.question["method"]]
         try:
-            check(audit, read_file(given.canaries), digest, given.secret, report.of(audit, audits))
+            texts = readers[audit.question["method"]](given.canaries).texts()
+            check_revealed(audit, texts, digest, given.secret, report.of(audit, audits))
         except ValueError as error:
             report.failed("canaries", str(error))

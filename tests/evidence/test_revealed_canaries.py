@@ -54,7 +54,7 @@ def test_the_revealed_file_shows_the_choice(bundle):
     report = checked(folder / "bundle.zip", canaries=folder / planting.PRIVATE, secret=SECRET)
     assert not report.failures, "\n".join(map(str, report.lines))
     held = {line.what for line in report.lines if line.kind == "ok"}
-    assert {"statistic and ranks", "p", "verdict", "claim", "commitment", "choice", "variants"} <= held
+    assert {"statistic and ranks", "p", "verdict", "claim", "commitment", "choice", "texts of the private file"} <= held
 
 
 def test_another_file_is_not_taken_for_it(bundle, tmp_path):
@@ -62,7 +62,7 @@ def test_another_file_is_not_taken_for_it(bundle, tmp_path):
     other = _planted(tmp_path, bytes(range(32)))
     given = {"canaries": other, "secret": SECRET}
     require_found(folder / "bundle.zip", "the audit was committed to", **given)
-    require_found(folder / "bundle.zip", "not the variants of the private file: the suspect set", **given)
+    require_found(folder / "bundle.zip", "not those of the private file: the suspect set", **given)
     content = json.loads((folder / planting.PRIVATE).read_text())
     first = content["canaries"][0]
     first["published"] = (chosen(bytes(32), first["id"], 8) + 1) % 8
@@ -80,7 +80,7 @@ def test_variants_counted_with_those_of_another_canary_are_found(bundle, tmp_pat
         units[first], units[other] = units[other], units[first]
 
     path = written(rows(SCORES, change)(files), tmp_path / "bundle.zip")
-    require_found(path, "counted with those of another", canaries=folder / planting.PRIVATE, secret=SECRET)
+    require_found(path, "counted with those of another unit", canaries=folder / planting.PRIVATE, secret=SECRET)
 
 
 @pytest.mark.parametrize(

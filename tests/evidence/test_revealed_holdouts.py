@@ -51,7 +51,7 @@ def test_the_revealed_file_shows_the_draw(bundle):
     report = checked(folder / "bundle.zip", **given(folder))
     assert not report.failures, "\n".join(map(str, report.lines))
     held = {line.what for line in report.lines if line.kind == "ok"}
-    expected = {"statistic and interval", "p", "verdict", "claim", "commitment", "choice", "documents of the draw"}
+    expected = {"statistic and interval", "p", "verdict", "claim", "commitment", "choice", "texts of the private file"}
     assert expected <= held
 
 
@@ -60,7 +60,7 @@ def test_another_draw_is_not_taken_for_it(bundle, tmp_path):
     other = planting.make(tmp_path, DOCUMENTS)
     lies = {"canaries": other.private, "secret": SECRET}
     require_found(folder / "bundle.zip", "the audit was committed to", **lies)
-    require_found(folder / "bundle.zip", "not those of the file: the suspect set", **lies)
+    require_found(folder / "bundle.zip", "not those of the private file: the suspect set", **lies)
     content = json.loads(other.private.read_text())
     other.private.write_text(json.dumps(content | {"key": "00" * 32}))
     require_found(folder / "bundle.zip", "not where the key draws it", **lies)
@@ -75,7 +75,7 @@ def test_clusters_that_the_draw_does_not_know_are_found(bundle, tmp_path):
         units[0], units[other] = units[other], units[0]
 
     path = written(rows(SCORES, change)(files), tmp_path / "bundle.zip")
-    require_found(path, "not counted by the clusters of the draw", **given(folder))
+    require_found(path, "counted with those of another unit", **given(folder))
 
 
 def test_strata_that_the_draw_does_not_know_are_found(bundle, tmp_path):
@@ -85,7 +85,7 @@ def test_strata_that_the_draw_does_not_know_are_found(bundle, tmp_path):
         columns["stratum"] = [int(unit) % 3 for unit in columns["unit"]]
 
     path = written(rows(SCORES, change)(files), tmp_path / "bundle.zip")
-    require_found(path, "not counted by the strata of the draw", **given(folder))
+    require_found(path, "counted with those of another stratum", **given(folder))
 
 
 def test_a_score_that_was_raised_is_found(bundle, tmp_path):

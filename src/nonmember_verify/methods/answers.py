@@ -9,7 +9,7 @@ from scipy import stats
 
 from nonmember_verify.bundle import Audit, FloatArray, Refused, table_of
 from nonmember_verify.report import Report, agree
-from nonmember_verify.resampling import draws_to_add, interval_of, permuted, permuted_until_decided
+from nonmember_verify.resampling import interval_of, permuted, until_decided
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_WORKS = 30, 5
@@ -66,20 +66,14 @@ def _stands(less: np.ndarray, more: np.ndarray, alpha: float) -> bool:
     if min(min(side[:, 0].sum(), (side[:, 1] - side[:, 0]).sum()) for side in sides) >= FEW_HITS:
         return True
     first, second = (np.sort(side[:, 0] / side[:, 1]) for side in (more, less))
-    return _p_of_permutations(first, second, FEW_PERMUTATIONS, alpha, np.random.default_rng(0)) < alpha
-
-
-def _p_of_permutations(
-    first: FloatArray, second: FloatArray, number: int, alpha: float, rng: np.random.Generator
-) -> float:
     both = np.concatenate([first, second])
     if np.isin(both, (0, 1)).all():
-        return float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
-    if min(len(first), len(second)) == 1:  # which SciPy refuses
-        return float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
-    if math.comb(len(both), len(first)) <= number:
-        return permuted(first, second, _difference, np.inf, None)
-    return permuted_until_decided(first, second, _difference, number, alpha, rng)[0]
+        p = float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
+    elif min(len(first), len(second)) == 1:  # which SciPy refuses
+        p = float((both >= first[0] if len(first) == 1 else both <= second[0]).mean())
+    else:
+        p, _ = permuted(first, second, _difference, FEW_PERMUTATIONS, alpha, np.random.default_rng(0))
+    return p < alpha
 
 
 def _difference(first: FloatArray, second: FloatArray, axis: int) -> FloatArray:
@@ -125,24 +119,20 @@ def _hits(audit: Audit, name: str) -> np.ndarray:
 def _rates(
     less: np.ndarray, more: np.ndarray, number: int, alpha: float, rng: np.random.Generator
 ) -> tuple[float, FloatArray]:
-    """p and the resampled differences, units of a kind drawn together, and drawn on while p lies near alpha."""
-    reached, distribution = 0, np.empty(0)
-    while number:
-        found, differences = _drawn_rates(less, more, number, rng)
-        reached, distribution = reached + found, np.concatenate([distribution, differences])
-        p = (1 + reached) / (len(distribution) + 1)
-        number = draws_to_add(p, len(distribution), alpha)
-    return p, distribution
+    """p and the resampled differences, units of a kind drawn together."""
+    blocks = list[FloatArray]()
 
+    def reached(number: int) -> int:
+        sums = []
+        for side in (less, more):
+            kinds, counts = np.unique(side, axis=0, return_counts=True)
+            sums.append((rng.multinomial(len(side), counts / counts.sum(), size=number) @ kinds).T)
+        (hits, asked), (other_hits, other_asked) = sums
+        blocks.append(hits / asked - other_hits / other_asked)
+        return int((hits * other_asked >= other_hits * asked).sum())  # whole numbers: the differences are rounded
 
-def _drawn_rates(less: np.ndarray, more: np.ndarray, number: int, rng: np.random.Generator) -> tuple[int, FloatArray]:
-    """How many resampled differences are 0 or above, and all of them."""
-    sums = []
-    for side in (less, more):
-        kinds, counts = np.unique(side, axis=0, return_counts=True)
-        sums.append((rng.multinomial(len(side), counts / counts.sum(), size=number) @ kinds).T)
-    (hits, asked), (other_hits, other_asked) = sums
-    return int((hits * other_asked >= other_hits * asked).sum()), np.asarray(hits / asked - other_hits / other_asked)
+    p, _ = until_decided(reached, number, alpha)
+    return p, np.concatenate(blocks)
 
 
 # Works ----------------------------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.canaries import PrivateFile
+from nonmember_verify.canaries import Text
 from nonmember_verify.commitments import commitment
 from nonmember_verify.identifiers import alternatives, find
-from nonmember_verify.report import Report, is_below
+from nonmember_verify.report import Report, is_below, is_one_to_one
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 OF_TEXTS_TOGETHER = ("Lira", "Recall")  # scores of a text that depend on those beside it
@@ -75,27 +75,17 @@ def check_drawn(audit: Audit, documents: Iterable[tuple[str, str]], secret: byte
     """That the identifiers are those of the documents (ids and texts), by form, and their alternatives those that the
     seed draws."""
     found, _ = find(documents)
-    names: dict[str, list[str]] = {"suspect": [], "alternatives": []}
-    pairs, forms = set(), Counter[str]()
-    for item in found:
-        drawn = alternatives(item, audit.settings["num_alternatives"], audit.question["seed"])
-        for index, text in enumerate([item.text, *drawn]):
-            name = commitment(secret, f"{item.name}#{index}", item.context + text)
-            names["alternatives" if index else "suspect"].append(name)
-            if name in audit.units:
-                pairs.add((item.name, audit.units[name][1]))
-                forms[item.form] += not index
-    wrong = [f"the {group} set" for group, items in names.items() if audit.described["documents"].get(group) != items]
-    if not len(pairs) == len({first for first, _ in pairs}) == len({unit for _, unit in pairs}):
-        wrong.append("strings are counted with another identifier than theirs")
-    if forms != dict(audit.details["forms"].items()):
-        wrong.append(f"by form there are {dict(forms)}")
-    report.require_none(
-        "identifiers",
-        wrong,
-        f"the {len(found)} are those of the documents, and their alternatives those that the seed draws.",
-        "not what the documents and the seed give: ",
-    )
+    texts = [
+        Text("alternatives" if index else "suspect", f"{item.name}#{index}", item.context + text, item.name)
+        for item in found
+        for index, text in enumerate(
+            [item.text, *alternatives(item, audit.settings["num_alternatives"], audit.question["seed"])]
+        )
+    ]
+    names = _check_texts("identifiers", audit, texts, secret, "documents and the seed", report)
+    scored = [item.form for item in found if names[f"{item.name}#0"] in audit.units]
+    if Counter(scored) != dict(audit.details["forms"].items()):
+        report.failed("forms", f"by form there are {dict(Counter(scored))}.")
 
 
 def check_score_by_itself(audit: Audit, report: Report) -> None:
@@ -127,43 +117,40 @@ def _rank_sum_p(total: int, sizes: list[int]) -> float:
     return float(Fraction(cases, math.prod(sizes)))
 
 
-def check_commitment(audit: Audit, digest: str, report: Report) -> None:
-    """That the private file of this hash is the committed one."""
+def check_revealed(audit: Audit, texts: list[Text], digest: str, secret: bytes | None, report: Report) -> None:
+    """That the private file is the committed one, and the audit of its texts. That its key chose the published ones was
+    checked when it was read. digest: of the file."""
     stated = audit.settings["commitment"]
     if stated is None:
-        report.unchecked(
-            "commitment", f"the audit was given none; compare this hash of the file with what was made public: {digest}"
-        )
+        why = f"the audit was given none; compare this hash of the file with what was made public: {digest}"
+        report.unchecked("commitment", why)
     else:
-        report.require(
-            "commitment",
-            stated == digest,
-            f"the private file has the hash {digest}, to which the audit was committed.",
-            f"the private file has the hash {digest}, and the audit was committed to {stated}.",
-        )
-
-
-def check_revealed(audit: Audit, private: PrivateFile, digest: str, secret: bytes | None, report: Report) -> None:
-    """That the private file is the committed one, and the audit of its variants. That its key chose the published ones
-    was checked when it was read. digest: of the file."""
-    check_commitment(audit, digest, report)
-    report.ok("choice", f"the key in the private file chose the {len(private.canaries)} published variants.")
+        hashed = f"the private file has the hash {digest}"
+        told, otherwise = "to which the audit was committed", f"and the audit was committed to {stated}"
+        report.require("commitment", stated == digest, f"{hashed}, {told}.", f"{hashed}, {otherwise}.")
+    published = sum(item.group == "suspect" for item in texts)
+    report.ok("choice", f"the key in the private file chose the {published} published texts.")
     if secret is None:
-        report.unchecked("variants", "that the scored ones are those of the file needs --secret")
-        return
-    found: dict[str, list[str]] = {"suspect": [], "private": []}
-    by_canary = []
-    for item in private.canaries:
-        names = [commitment(secret, f"{item.name}/{index}", text) for index, text in enumerate(item.variants)]
-        by_canary.append({audit.units[name][1] for name in names if name in audit.units})
-        for index, name in enumerate(names):
-            found["suspect" if index == item.published else "private"].append(name)
-    wrong = [f"the {name} set" for name, items in found.items() if audit.described["documents"].get(name) != items]
-    if max(map(len, by_canary)) > 1 or sum(map(len, by_canary)) > len(set().union(*by_canary)):
-        wrong.append("variants of one canary are counted with those of another")
-    report.require_none(
-        "variants",
-        wrong,
-        f"all {sum(map(len, found.values()))} are those of the private file, published and private ones apart.",
-        "not the variants of the private file: ",
-    )
+        report.unchecked("texts of the private file", "that the scored ones are those of the file needs --secret")
+    else:
+        _check_texts("texts of the private file", audit, texts, secret, "private file", report)
+
+
+def _check_texts(
+    label: str, audit: Audit, texts: list[Text], secret: bytes, source: str, report: Report
+) -> dict[str, str]:
+    """That the audit is of these texts, and counts them as what they belong to. Returns their commitments by name."""
+    names = {item.name: commitment(secret, item.name, item.text) for item in texts}
+    sets: dict[str, list[str]] = {name: [] for name in audit.described["documents"]}
+    for item in texts:
+        sets.setdefault(item.group, []).append(names[item.name])
+    wrong = [f"the {name} set" for name, items in sets.items() if audit.described["documents"].get(name) != items]
+    units = {document: unit for document, (_, unit) in audit.units.items()}
+    strata = dict(zip(audit.table["document"], audit.table.get("stratum", [0] * len(names)), strict=False))
+    for what, counted in (("unit", units), ("stratum", strata)):
+        pairs = ((getattr(item, what), counted.get(names[item.name])) for item in texts)
+        if not is_one_to_one(pair for pair in pairs if pair[1] is not None):
+            wrong.append(f"some are counted with those of another {what}")
+    told = f"the {len(sets['suspect'])} are those of the {source}, and so are those that they are compared with."
+    report.require_none(label, wrong, told, f"not those of the {source}: ")
+    return names

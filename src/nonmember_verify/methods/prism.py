@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 from nonmember_verify import resampling
-from nonmember_verify.bundle import MIN_CLUSTERS, Audit
-from nonmember_verify.methods.t_tests import mean_by_clusters
+from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray
+from nonmember_verify.methods.t_tests import difference_by_clusters
 from nonmember_verify.report import Report
-from nonmember_verify.resampling import correlation, interval_of, p_of
+from nonmember_verify.resampling import correlation, interval_of, num_reached
 from nonmember_verify.verdicts import NON_MEMBERSHIP, Conclusion, gates_hold, is_reference_the_target
 
 MIN_DOCUMENTS = 30
@@ -36,16 +36,17 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if clusters is not None and int(clusters.max()) + 1 < MIN_CLUSTERS:
         return Conclusion("invalid")
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
-    metric, number = settings["rank_metric"], settings["num_resamples"]
-    details = audit.details
+    metric, details = settings["rank_metric"], audit.details
     rho = [correlation(item, target, metric) for item in (reference, distilled)]
-    rng, distribution, more = audit.rng(), np.empty(0), number
-    while more:
+    rng, blocks = audit.rng(), list[FloatArray]()
+
+    def reached(more: int) -> int:
         first, second = resampling.resampled([reference, distilled], target, metric, rng, more, clusters)
-        distribution = np.concatenate([distribution, first - second])
-        p = p_of(distribution, settings["margin"])
-        more = resampling.draws_to_add(p, len(distribution), audit.alpha)
-    number = len(distribution)
+        blocks.append(first - second)
+        return num_reached(blocks[-1], settings["margin"])
+
+    p, number = resampling.until_decided(reached, settings["num_resamples"], audit.alpha)
+    distribution = np.concatenate(blocks)
     low, high = interval_of(distribution, audit.alpha)
     report.numbers("p", audit.beside(p=p), f"from {number:,} resamples with the seed", tolerance=0.0)
     further = {
@@ -53,7 +54,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         "rho_reference_target": rho[0],
         "rho_distilled_target": rho[1],
         "rho_distilled_reference": correlation(distilled, reference, metric),
-        "p_value_at_margin_0.1": p_of(distribution, SENSITIVITY_MARGIN),
+        "p_value_at_margin_0.1": (1 + num_reached(distribution, SENSITIVITY_MARGIN)) / (number + 1),
     }
     pairs = audit.beside(Delta=rho[0] - rho[1], low=low, high=high)
     pairs |= {name: (details[name], value) for name, value in further.items()}
@@ -121,14 +122,8 @@ def _largest_target_gain(audit: Audit) -> float:
     """Upper end of the one-sided interval of what the target gains on the suspect set, less the same on third text."""
     groups = [audit.groups[name] for name in ("suspect", "third")]
     leads = [group.values["loss/target"] - group.values["loss/reference"] for group in groups]
-    (mean, *own), (other_mean, *other) = (
-        mean_by_clusters(lead, group.by_appearance) for lead, group in zip(leads, groups, strict=True)
-    )
-    variance = own[0] + other[0]
-    if not variance:
-        return mean - other_mean
-    df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
-    return mean - other_mean + float(stats.t.ppf(1 - ONE_SIDED, df)) * math.sqrt(variance)
+    gain, variance, df = difference_by_clusters(leads, [group.by_appearance for group in groups])
+    return gain + float(stats.t.ppf(1 - ONE_SIDED, df)) * math.sqrt(variance) if variance else gain
 
 
 def _bound(stated: float | None) -> float:

@@ -10,11 +10,9 @@ from scipy import stats
 
 from nonmember_verify import resampling
 from nonmember_verify.bundle import MIN_CLUSTERS, Audit, FloatArray, IntArray
-from nonmember_verify.commitments import commitment
 from nonmember_verify.envelope import plain
-from nonmember_verify.holdout import Draw
 from nonmember_verify.known import least_of
-from nonmember_verify.methods.canary import check_commitment, check_score_by_itself
+from nonmember_verify.methods.canary import check_score_by_itself
 from nonmember_verify.report import Report, agree
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
@@ -22,41 +20,32 @@ NUM_LISTED = 10  # most extractable documents
 ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
 
 
-# Difference in differences --------------------------------------------------------------------------------------------
-
-
 def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     """Is the target's score, less the reference's where there is one, higher on suspect than on held-out text?"""
     groups, stated = [audit.groups[name] for name in ("suspect", "heldout")], audit.statistics
     gains = [group.values["target"] - group.values.get("reference", 0.0) for group in groups]
     clusters = [group.by_appearance for group in groups]
-    parts = [mean_by_clusters(*pair) for pair in zip(gains, clusters, strict=True)]
-    (mean, *own), (mean_other, *other) = parts
-    difference, variance = mean - mean_other, own[0] + other[0]
+    difference, variance, df = difference_by_clusters(gains, clusters)
     if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
         report.numbers("statistic", audit.beside(difference=difference), "from the scores")
         report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
         return Conclusion("invalid")
-    df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
-    number, p, draws = audit.settings["num_permutations"], 1.0, None
-    statistic = _t_of(gains, clusters)
-    sizes = tuple(len(np.unique(of)) for of in clusters)
-    drawn_from = np.arange(sizes[0], dtype=float), np.arange(sizes[0], sum(sizes), dtype=float)
-    if (strata := audit.table.get("stratum")) is not None:  # a document's; groups stand one below the other
+    number, statistic = audit.settings["num_permutations"], _t_of(gains, clusters)
+    sizes = [int(of.max()) + 1 for of in clusters]
+    if (strata := audit.table.get("stratum")) is None:
+        units = np.arange(sizes[0], dtype=float), np.arange(sizes[0], sum(sizes), dtype=float)
+        p, draws = resampling.permuted(*units, statistic, number, audit.alpha, audit.rng())
+    else:  # a document's; groups stand one below the other
         of = np.concatenate([clusters[0], clusters[1] + sizes[0]])
         strata = np.asarray(strata)[np.unique(of, return_index=True)[1]]
         p, draws = resampling.permuted_within_strata(strata, sizes[0], statistic, number, audit.alpha, audit.rng())
-    elif math.comb(sum(sizes), sizes[0]) <= number:
-        p = resampling.permuted(*drawn_from, statistic, np.inf, None)
-    else:
-        p, draws = resampling.permuted_until_decided(*drawn_from, statistic, number, audit.alpha, audit.rng())
     reach = float(stats.t.ppf(1 - audit.alpha / 2, df)) * math.sqrt(variance)
     pairs = audit.beside(difference=difference, low=difference - reach, high=difference + reach)
     report.numbers("statistic and interval", pairs, "from the scores, by exact sums over clusters")
     report.numbers("p", audit.beside(p=p), f"from {f'{draws:,}' if draws else 'all'} permutations of clusters")
     method = audit.question["method"]
     few = 2 if method == "holdout" else MIN_CLUSTERS
-    enough = min(map(len, groups)) >= least_of(method) and min(own[2], other[2]) >= few
+    enough = min(map(len, groups)) >= least_of(method) and min(sizes) >= few
     return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
 
 
@@ -78,9 +67,17 @@ def _t_of(gains: list[FloatArray], clusters: list[IntArray]) -> resampling.Stati
     return t
 
 
-def mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, float, float, int]:
-    """Mean of the documents, its variance by leaving out each cluster in turn, that one's degrees of freedom, and the
-    number of clusters; without rounding."""
+def difference_by_clusters(values: list[FloatArray], clusters: list[IntArray]) -> tuple[float, float, float]:
+    """Of the means of two sets: the difference, its variance by leaving out each cluster in turn, and Satterthwaite's
+    degrees of freedom; NaN where nothing varies."""
+    (mean, *own), (other_mean, *other) = map(_mean_by_clusters, values, clusters)
+    variance = own[0] + other[0]
+    df = variance**2 / sum(share**2 / free for share, free in (own, other)) if variance else math.nan
+    return mean - other_mean, variance, df
+
+
+def _mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, float, float]:
+    """Mean of the documents, its variance, and that one's degrees of freedom; without rounding."""
     numbers = [Fraction(item) for item in values.tolist()]
     whole = sum(numbers, Fraction(0))
     mean = whole / len(numbers)
@@ -89,12 +86,8 @@ def mean_by_clusters(values: FloatArray, clusters: IntArray) -> tuple[float, flo
         members.setdefault(cluster, []).append(number)
     without = [(whole - sum(item, Fraction(0))) / (len(numbers) - len(item)) for item in members.values()]
     squares = sum(((item - mean) ** 2 for item in without), Fraction(0))
-    count = len(members)
     free = Fraction(len(numbers) ** 2, sum(len(item) ** 2 for item in members.values())) - 1
-    return float(mean), float(squares * (count - 1) / count), float(free), count
-
-
-# Sealed hold-out ------------------------------------------------------------------------------------------------------
+    return float(mean), float(squares * (len(members) - 1) / len(members)), float(free)
 
 
 def holdout(audit: Audit, report: Report) -> Conclusion:
@@ -139,31 +132,3 @@ def _counted(audit: Audit, group: str) -> bool:
     with np.errstate(divide="ignore"):  # p = 1
         found = {n: int((1 - np.exp(int(n) * np.log1p(-p)) >= 0.5).sum()) for n in stated["num_discoverable"]}
     return bool(shares and found == stated["num_discoverable"] and stated["num_documents"] == len(p))
-
-
-def check_draw(audit: Audit, draw: Draw, digest: str, secret: bytes | None, report: Report) -> None:
-    """That the private file is the committed one, and the audit of its documents and clusters. That its key drew the
-    published ones was checked when it was read. digest: of the file."""
-    check_commitment(audit, digest, report)
-    report.ok("choice", f"the key in the private file drew the {sum(i.published for i in draw.documents)} published.")
-    if secret is None:
-        report.unchecked("documents of the draw", "that the scored ones are those of the file needs --secret")
-        return
-    names = {item: commitment(secret, item.name, item.text) for item in draw.documents}
-    wrong = [
-        f"the {group} set"
-        for group, published in (("suspect", True), ("heldout", False))
-        if audit.described["documents"].get(group) != [names[i] for i in draw.documents if i.published == published]
-    ]
-    strata = dict(zip(audit.table["document"], audit.table.get("stratum", [0] * len(names)), strict=False))
-    for what, of_draw, of_audit in (
-        ("clusters", [item.cluster for item in names], audit.units),
-        ("strata", [item.stratum for item in names], strata),
-    ):
-        known = ((own, of_audit[name]) for own, name in zip(of_draw, names.values(), strict=True) if name in of_audit)
-        pairs = set(known)
-        if not len(pairs) == len({own for own, _ in pairs}) == len({found for _, found in pairs}):
-            wrong.append(f"documents are not counted by the {what} of the draw")
-    report.require_none(
-        "documents of the draw", wrong, f"all {len(names)} are those of the private file.", "not those of the file: "
-    )
