@@ -185,7 +185,7 @@ def tests(study: Study) -> dict[str, Callable[[int, np.random.Generator], float]
 
     return {
         "hold-out": of_sets(Loss(), less_the_base=False),
-        "hold-out, less a reference": of_sets(Loss(), less_the_base=True),
+        "the same less a reference": of_sets(Loss(), less_the_base=True),
         "extraction": of_sets(Extraction(50), less_the_base=False),
         "canaries": of_ranks(variants(canaries, Loss()), OF_AN_OWNER["canaries"]),
         "natural identifiers": of_ranks(variants(identifiers, LogProbability()), OF_AN_OWNER["identifiers"]),

@@ -210,6 +210,24 @@ def dose(planted: float, claim: str, errors: FloatArray) -> Callable[[Generator,
     return rejects
 
 
+def drawn_within_strata(rng: Generator, differs: bool) -> bool:
+    """A hold-out of 40 skewed documents in four strata that lie far apart; half of each stratum is published."""
+    strata = np.repeat(np.arange(4), 10)
+    values = 3.0 * strata + rng.exponential(size=40)
+    public = np.concatenate([10 * stratum + rng.permutation(10)[:5] for stratum in range(4)])
+    is_public = np.isin(np.arange(40), public)
+    sets = values[is_public] + 2 * GAIN * differs, values[~is_public]
+    found = permuted_mean_difference(
+        *sets,
+        *np.arange(40).reshape(2, 20),
+        num_permutations=RESAMPLES,
+        alpha=LEVEL,
+        rng=rng,
+        strata=[*strata[is_public], *strata[~is_public]],
+    )
+    return found.p_value < LEVEL
+
+
 RULES = [
     Rule("prism", "150 documents", "asymptotic", prism(None)),
     Rule("prism", "150 documents of 15 clusters", "asymptotic", prism(15), 0.2),
@@ -224,6 +242,7 @@ RULES = [
     Rule("llm_di, at 10%", "200 and 200", "asymptotic", llm_di, 0.3),
     Rule("pacost, paired_t", "100 pairs", "asymptotic", paired),
     Rule("order", "50 shards", "asymptotic", order),
+    Rule("holdout", "20 and 20 in four strata", "exact", drawn_within_strata, 2.0),
     Rule("canary", "10 canaries of 100 variants", "exact", canaries),
     Rule("identifiers", "10 identifiers of 20 variants", "exact", identifiers, 2.0),
     Rule("sampled_completion, prefix_completion", "50 and 50 works", "exact", coverage),
@@ -256,7 +275,7 @@ def main() -> None:
         given.markdown.write_text(
             "# Levels of the verdict rules\n\nMade by `python benchmarks/levels.py` (nonmember "
             f"{nonmember.__version__}), where each world is described; {given.worlds:,} worlds, of LLM-DI and of PRISM "
-            f"by clusters a part of them, of identifiers twice as many.\n\n{table}\n",
+            f"by clusters a part of them, of hold-outs and identifiers twice as many.\n\n{table}\n",
             encoding="utf-8",
         )
 

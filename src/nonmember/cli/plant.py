@@ -87,14 +87,15 @@ def _holdout(given: list[str]) -> None:
     with reading(paths["documents"], overrides) as (_, corpus, builder):
         made = make(folder, builder.get(corpus), **own)
     (published, kept), clusters = made.num_documents, made.num_clusters
-    powers = ", ".join(f"{holdout_power(shift, *clusters, ERROR):.2f} for {shift:g}" for shift in SHIFTS)
+    found = {name: [holdout_power(shift, *clusters, ERROR) for shift in shifts] for name, shifts in SHIFTS.items()}
+    powers = "; ".join(f"read {name} x: {own:.2f}, less a reference {less:.2f}" for name, (own, less) in found.items())
     sys.stdout.write(
         f"{published} documents of {clusters[0]} clusters published, {kept} of {clusters[1]} kept.\n"
         f"publish        {folder / PUBLISHED}\n"
         f"keep secret    {made.private} {folder / KEPT}\n"
         f"make public    {folder / COMMITMENT}   {made.commitment}\n"
-        f"power          {powers} standard deviations by which reading moves a cluster's score, at an error of "
-        f"{ERROR:g}\n"
+        f"power          {powers}; at an error of {ERROR:g}, if reading moves them as in our study "
+        "(docs/methods/holdout.md)\n"
         f"test a model   nonmember audit method=holdout data=holdout data.path={made.private} "
         f"data.commitment={made.commitment} target.path=MODEL\n"
     )

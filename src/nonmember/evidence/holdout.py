@@ -19,7 +19,9 @@ from nonmember_verify.holdout import Draw, Drawn, drawn
 PUBLISHED, KEPT, PRIVATE = "published.jsonl", "kept.jsonl", "holdout.private.json"
 FILES = (PRIVATE, COMMITMENT, PUBLISHED, KEPT)
 STRATA = ("title", "author", "domain", "length")
-SHIFTS = (0.25, 0.5, 1.0)  # in standard deviations of a cluster's score
+# Readings -> by how many standard deviations they moved a document's loss in the micro world, and its loss less that of
+# a model that read none (docs/methods/holdout.md).
+SHIFTS = {1: (0.21, 0.55), 2: (0.38, 1.16), 4: (0.86, 2.13)}
 
 
 @dataclass(frozen=True)
