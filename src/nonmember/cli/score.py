@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +110,8 @@ def _show_summary(console: Any, scores: Any, aucs: Mapping[str, str]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for name, values in scores.items():
         found = values.dropna()
-        numbers = map(_number, (found.min(), found.median(), found.max(), found.mean(), found.std()))
-        table.add_row(name, f"{len(found):,}", *([*islice(numbers, 3), aucs[name]] if aucs else numbers))
+        numbers = [*map(_number, (found.min(), found.median(), found.max(), found.mean(), found.std()))]
+        table.add_row(name, f"{len(found):,}", *([*numbers[:3], aucs[name]] if aucs else numbers))
     console.print(table)
 
 

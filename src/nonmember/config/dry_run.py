@@ -103,8 +103,7 @@ def _table(work: Work) -> Table:
     rows = [_row(kind, items, work) for kind, items in names.items() if items]
     total = _row("total", list(nodes), work)
     for index, column in enumerate(COLUMNS):
-        justify: Any = "right" if index else "left"
-        table.add_column(column, footer=Text(total[index]), justify=justify, no_wrap=not index)  # others break at words
+        table.add_column(column, footer=Text(total[index]), justify="right" if index else "left", no_wrap=not index)
     for row in rows:
         table.add_row(*(Text(visible(item)) for item in row))
     return table

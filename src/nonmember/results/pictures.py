@@ -112,10 +112,6 @@ def telling(columns: Mapping[str, FloatArray]) -> list[str]:
     return kept
 
 
-def _score_of(evidence: Evidence) -> str:
-    return readable(evidence.result.question.score or "score")
-
-
 def _readable(part: str) -> str:
     if part in READABLE:
         return READABLE[part]
@@ -172,7 +168,7 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         rho = details.get(f"rho_{other}_target")
         title = f"Target and {name}" + (f", rho {rho:.3f}" if isinstance(rho, float) else "")
-        score = _score_of(evidence)
+        score = readable(evidence.result.question.score or "score")
         figure, axes = _axes(f"rank by {score} under the {name}", f"rank by {score} under the target")
         _diagonal(axes)
         _points(axes, scipy.stats.rankdata(x), scipy.stats.rankdata(y))
@@ -217,7 +213,8 @@ def gains(evidence: Evidence) -> list[Drawing]:
     """What each document gains from the reference to the target, by group, and the scores under both."""
     target, reference = (evidence.by_group(name) for name in ("target", "reference"))
     gain = {group: target[group] - reference[group] for group in target}
-    return [*histogram(f"{_score_of(evidence)}: target less reference", gain, zero=True), *scores(evidence)]
+    score = readable(evidence.result.question.score or "score")
+    return [*histogram(f"{score}: target less reference", gain, zero=True), *scores(evidence)]
 
 
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
