@@ -509,7 +509,7 @@ def test_suspect_and_held_out_text_go_through_one_audit(untrained, tmp_path):
     fewer = write_jsonl(tmp_path / "fewer.jsonl", [*tiny.random_texts(29, seed=3), ""])
     result = run(replace(audit, heldout=fewer), tmp_path)
     assert result.verdict.decision == "invalid", "of a whole method's audit, whatever it looks at itself"
-    assert any("29 documents of the heldout set could be scored" in warning for warning in result.verdict.warnings)
+    assert any("29 documents of the held-out set could be scored" in warning for warning in result.verdict.warnings)
     shorter = write_jsonl(tmp_path / "shorter.jsonl", tiny.random_texts(34, seed=3))
     assert found(replace(audit, heldout=shorter), tmp_path / "one") is None
 

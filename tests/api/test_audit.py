@@ -119,7 +119,7 @@ def test_blank_rows_of_what_is_compared_with(texts):
     alike = [f"{text} " for text in texts]  # equal but for a blank
     found = nm.audit("blind", documents=texts, heldout=[*alike, "", None], overrides={"max_layout_auc": None})
     assert found.warnings[0] == "Blank documents of the held-out text were left out (2): 40, 41."
-    assert found.warnings[1].startswith("40 texts of the suspect set are in the heldout set too")
+    assert found.warnings[1].startswith("40 texts of the suspect set are in the held-out set too")
 
 
 def test_documents_that_are_given_twice_are_told(models, texts):
@@ -128,7 +128,7 @@ def test_documents_that_are_given_twice_are_told(models, texts):
     assert any(text.startswith("1 of 41 documents of the suspect set are near copies") for text in found.warnings)
     prefix = {"unseen": ["pine lark", *asked["heldout"][:2]], "overrides": {"method.max_tokens": 30}}
     found = nm.audit("levels_costly", **asked, **prefix, documents=texts)
-    assert any(text.startswith("2 texts of the heldout set are in the unseen set too") for text in found.warnings)
+    assert any(text.startswith("2 texts of the held-out set are in the unseen set too") for text in found.warnings)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from nonmember import __version__
 from nonmember.cli import main as cli
-from nonmember.cli.audit import tell_where
+from nonmember.cli.audit import tell_of_wandb, tell_where
 from nonmember.config.compose import composed, explained
 from nonmember.config.given import IncompleteQuestion
 from nonmember.config.roots import register
@@ -253,13 +253,14 @@ def test_an_audit_ends_with_where_to_read_on(tmp_path, monkeypatch, capsys):
     (folder / "logged.json").write_text('["wandb default/nonmember offline an-id"]')
     monkeypatch.setenv("NONMEMBER_SWEEP_FOLDER", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    tell_of_wandb([folder, folder])
     tell_where([folder, folder])
     assert capsys.readouterr().out.splitlines() == [
-        "page: index.html",
         "W&B: kept offline, nothing was sent; to send: wandb sync --sync-all, in the folder of its runs",
+        "page: index.html",
     ]
     (folder / "logged.json").write_text('["wandb default/nonmember online an-id"]')
-    tell_where([])
+    tell_of_wandb([folder])
     assert "W&B" not in capsys.readouterr().out
 
 

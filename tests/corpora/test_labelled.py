@@ -197,7 +197,7 @@ def test_the_papers_protocol_leaks_and_is_counted(folders):
     assert overlap(shown_by(found["heldout"]), shown_by(found["unseen"])) == (0, leaked)
     assert leaked / len(found["heldout"]) == pytest.approx(0.37, abs=0.05)
     assert overlap(shown_by(found["suspect"]), shown_by(found["unseen"])) == (0, 0)
-    with pytest.raises(ValueError, match=rf"{leaked} of {len(found['heldout'])} documents of the heldout set overlap"):
+    with pytest.raises(ValueError, match=rf"{leaked} of {len(found['heldout'])} documents of the held-out set overlap"):
         instantiate(config.method).check(found)
     compat = instantiate(composed("method.compat=true").method)
     assert isinstance(compat, Fsd)

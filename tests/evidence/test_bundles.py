@@ -23,7 +23,7 @@ from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
 from nonmember.methods import Blind
 from nonmember.records import Corpus, Document
-from nonmember.reports.audit_page.write import POLICY
+from nonmember.reports.render.page import WITHOUT_SCRIPT
 from nonmember_verify import cli
 
 BLIND = Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
@@ -39,7 +39,7 @@ def test_the_same_audits_give_the_same_bytes(tmp_path):
 def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
     bundled([gathered(audit(PRISM), tmp_path / "run")], tmp_path / "bundle.zip", page=True)
     page = (tmp_path / "bundle.html").read_text(encoding="utf-8")
-    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'.replace("'", "&#39;") in page
+    assert f'<meta http-equiv="Content-Security-Policy" content="{WITHOUT_SCRIPT}">'.replace("'", "&#39;") in page
     assert not re.search(r"<script|https?://(?!www\.w3\.org/)|\son\w+=|@import|<iframe", page)
     assert "Were the documents &#34;suspect texts&#34; used to train &#34;target&#34;?" in page
     assert "from 200 resamples with the seed, to the last digit" in page

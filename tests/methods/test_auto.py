@@ -47,11 +47,11 @@ USED = ("llm_di", 1e-4, "evidence_of_membership")
         ({"non_membership": NOT_USED, "membership": ("llm_di", 0.4, "inconclusive")}, NOT_USED[2], "p = 0.4 by llm_di"),
         ({"non_membership": NOT_USED, "membership": USED}, "invalid", "Both tests conclude"),
         # A gate failed, or the works of the other set are guessed better: what a part does not say is not said.
-        ({"non_membership": ("prism", 1e-9, "invalid")}, "inconclusive", "p = 1e-09 by prism, invalid"),
+        ({"non_membership": ("prism", 1e-9, "invalid")}, "inconclusive", "prism: invalid"),
         ({"membership": ("decop", 1e-9, "inconclusive")}, "inconclusive", "not used: no test; it needs more"),
         # Half a set read once: the dose meter rules out one reading and none, and says what it says.
         ({"membership": ("dose", 0.03, USED[2]), "non_membership": ("dose", 0.001, USED[2])}, USED[2], "p = 0.001"),
-        ({}, "score_only", "no test could be run"),
+        ({}, "score_only", "No test could be run"),
     ],
 )
 def test_the_verdict_is_a_part_s_own(tests, verdict, says):

@@ -82,7 +82,7 @@ def test_what_it_cannot_work_with():
     works = Corpus(tuple(Document(f"d{index}", f"text {index}", f"work{index % 4}") for index in range(40)))
     plain = Corpus(tuple(Document(f"e{index}", f"text {index}") for index in range(40)))
     METHOD.check({"suspect": plain, "heldout": plain})
-    with pytest.raises(ValueError, match="at least 10 clusters in each set; the heldout set has 4"):
+    with pytest.raises(ValueError, match="at least 10 clusters in each set; the held-out set has 4"):
         METHOD.check({"suspect": plain, "heldout": works})
     with pytest.raises(ValueError, match="score"):
         replace(METHOD, score=None)

@@ -336,7 +336,7 @@ def test_text_that_was_read_is_not_unseen(audit, tmp_path):
             {"unseen": tiny.texts(*tiny.random_texts(7, seed=4))},
             "The unseen set further texts has 7 documents and fsd needs at least 8",
         ),
-        ({"unseen": UNREAD}, "34 of 34 documents of the heldout set overlap with the documents to be tuned on"),
+        ({"unseen": UNREAD}, "34 of 34 documents of the held-out set overlap with the documents to be tuned on"),
     ],
 )
 def test_bad_documents_are_refused_before_anything_is_made(audit, tmp_path, changes, told):

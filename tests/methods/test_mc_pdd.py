@@ -64,7 +64,7 @@ def test_corpora_that_cannot_be_used_are_refused_before_anything_is_asked():
     whole, other = SUSPECT.build(None), REFERENCE.build(None)
     METHOD.check({"suspect": whole, "heldout": other})
     nameless = Corpus(tuple(replace(document, title="") for document in other.documents))
-    with pytest.raises(ValueError, match=r"150 of 150 documents of the heldout set have no title.*show_name=false"):
+    with pytest.raises(ValueError, match=r"150 of 150 documents of the held-out set have no title.*show_name=false"):
         METHOD.check({"suspect": whole, "heldout": nameless})
     replace(METHOD, show_name=False).check({"suspect": whole, "heldout": nameless})
     small = Corpus(whole.documents[:49])

@@ -122,7 +122,7 @@ def test_too_few_documents_and_settings_that_make_no_sense_are_refused():
         replace(METHOD, mc_pdd=replace(METHOD.mc_pdd, control=True))
     left = documents()
     left["heldout"] = replace(left["heldout"], doc_ids=left["heldout"].doc_ids[:20])
-    with pytest.raises(ValueError, match="heldout set needs 25"):
+    with pytest.raises(ValueError, match="held-out set needs 25"):
         METHOD.test(left, np.random.default_rng(0))
 
 

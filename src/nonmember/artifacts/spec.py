@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ class Spec(ABC, Generic[T]):
     @property
     def readable(self) -> str:
         """A short name for people; no part of any key."""
-        return type(self).__name__.lower()
+        return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
 
     @abstractmethod
     def key(self, builder: Builder) -> Mapping[str, Any]:

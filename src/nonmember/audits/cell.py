@@ -106,5 +106,5 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
         builder.tracker = tracker
         result = run_audit(audit, builder, folder, keys)
     (folder / ERROR).unlink(missing_ok=True)
-    log.info("%s: %s in %.0f s, %s", cell.title, result.verdict.decision, time.monotonic() - started, folder / RESULT)
+    log.info("%s: %s in %.0f s, %s", cell.title, result.answer.conclusion, time.monotonic() - started, folder / RESULT)
     return result

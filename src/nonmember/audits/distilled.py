@@ -82,8 +82,8 @@ def obstacle_of(audit: Audit, builder: Builder) -> str:
     if not weights:
         return ""
     return (
-        f"The reference is the target: {audit.reference.readable} and {audit.target.readable} have the same "
-        f"weights ({weights}). Give a reference that has not read the documents and is another model."
+        f"The reference is the target: both have the same weights ({weights}). Give a reference that has not read the "
+        "documents and is another model."
     )
 
 

@@ -31,6 +31,7 @@ from nonmember.audits.record import versions, write
 from nonmember.checks import returned
 from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.models import Access, ModelSpec
+from nonmember.records.groups import set_of
 from nonmember.reports.audit_page.write import try_to_write_page
 from nonmember.results import answers
 from nonmember.results.mirror import mirror
@@ -124,7 +125,7 @@ def _after_exclusions(
     outcome: TestOutcome, documents: Mapping[str, ScoredDocuments], audit: Audit, builder: Builder
 ) -> TestOutcome:
     warnings = [
-        f"{len(group.doc_ids)} documents of the {name} set could be scored, and {audit.method.name} needs at least "
+        f"{len(group.doc_ids)} documents of the {set_of(name)} could be scored, and {audit.method.name} needs at least "
         f"{audit.method.least(name)}; see `exclusions`."
         for name, group in documents.items()
         if outcome.verdict != "invalid" and group.excluded and len(group.doc_ids) < audit.method.least(name)

@@ -16,7 +16,7 @@ from nonmember.methods.base import SampledMethod
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.observations import Scored
-from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.results import answers
 from nonmember.results.result import LOWERED, Health
 
@@ -89,7 +89,7 @@ def _failed_warnings(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
     for group, item in measured.items():
         for name, reasons in item.failed.items():
             listed = ", ".join(f"{reason}: {number}" for reason, number in reasons.items())
-            yield f"{sum(reasons.values())} questions of {name} about the {group} set have no answer ({listed})."
+            yield f"{sum(reasons.values())} questions of {name} about the {set_of(group)} have no answer ({listed})."
 
 
 def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
@@ -115,19 +115,19 @@ def _repeated_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     for name, (number, distinct) in units_of(audit, builder).items():
         if distinct < number:
             yield (
-                f"{number - distinct} of {number} documents of the {name} set are near copies of others, and the test "
-                "treats all as independent. Leave them out, as by cleaning=deduplicated."
+                f"{number - distinct} of {number} documents of the {set_of(name)} are near copies of others, and the "
+                "test treats all as independent. Leave them out, as by cleaning=deduplicated."
             )
     for name in (HELDOUT, UNSEEN):
         if num_shared := len(set(texts[SUSPECT]).intersection(texts.get(name, ()))):
             yield (
-                f"{num_shared} texts of the suspect set are in the {name} set too, which hides what differs between "
-                "them. Give text that is not in question."
+                f"{num_shared} texts of the suspect set are in the {set_of(name)} too, which hides what differs "
+                "between them. Give text that is not in question."
             )
     if num_shared := len(set(texts.get(HELDOUT, ())).intersection(texts.get(UNSEEN, ()))):
         yield (
-            f"{num_shared} texts of the {HELDOUT} set are in the {UNSEEN} set too, so that it is not treated as the "
-            "suspect set is. Give other unread text."
+            f"{num_shared} texts of the {set_of(HELDOUT)} are in the {set_of(UNSEEN)} too, so that it is not treated "
+            "as the suspect set is. Give other unread text."
         )
 
 
@@ -139,7 +139,7 @@ def _cluster_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
         clusters = [item.cluster_id for item in documents if item.cluster_id]
         if len(clusters) > (number := len(set(clusters))):
             yield (
-                f"{len(clusters)} documents of the {name} set belong to {number} clusters, and the test treats all "
+                f"{len(clusters)} documents of the {set_of(name)} belong to {number} clusters, and the test treats all "
                 "as independent: p is too small. Set method.sampling_unit=cluster, or give one document of each."
             )
 

@@ -112,8 +112,10 @@ def main() -> None:
         if done and not (len(done) == 1 and any(isinstance(item, Failure) for item in done.values())):
             from nonmember.cli.table import show
 
+            folders = [folder for folder, item in done.items() if isinstance(item, AuditResult)]
+            tell_of_wandb(folders)
             show(list(done.values()))
-            tell_where([folder for folder, item in done.items() if isinstance(item, AuditResult)])
+            tell_where(folders)
 
 
 def objective_of(result: AuditResult, config: DictConfig) -> float | None:
@@ -126,19 +128,21 @@ def objective_of(result: AuditResult, config: DictConfig) -> float | None:
 
 
 def tell_where(folders: Sequence[Path]) -> None:
-    """Print where to read on: the page of one audit, or that over all of a sweep; and of W&B runs that nobody was sent.
-
-    folders: of the audits that have a result.
-    """
+    """Print where to read on: the page of one audit, or that over all of a sweep. folders: with a result."""
     from nonmember.reports.audit_page.write import PAGE
     from nonmember.reports.index_page.write import try_to_write_index
-    from nonmember.tracking.trackers import is_kept_offline
 
     sweep = os.environ.get(FOLDER_VARIABLE)
     pages = [try_to_write_index(Path(sweep))] if sweep else [folder / PAGE for folder in folders]
     for page in pages:
         if page is not None and page.is_file():
             sys.stdout.write(f"page: {visible(_from_here(page))}\n")
+
+
+def tell_of_wandb(folders: Sequence[Path]) -> None:
+    """Print that W&B runs were not sent; before the answer, which comes last."""
+    from nonmember.tracking.trackers import is_kept_offline
+
     if any(map(is_kept_offline, folders)):
         sys.stdout.write(
             "W&B: kept offline, nothing was sent; to send: wandb sync --sync-all, in the folder of its runs\n"

@@ -15,8 +15,10 @@ from nonmember import __version__
 from nonmember.checks import hidden, refuse_secrets
 from nonmember.runtime.interruption import interruptible, interruption_of, watch_parent
 from nonmember.runtime.processes import process_rank
+from nonmember.runtime.progress import shows_bars
 from nonmember.runtime.terminal import visible
 
+SLOW_TO_BEGIN = ("audit", "advise", "score", "train", "report", "reproduce")
 INTERRUPTED = (130, 143)  # exit status after Ctrl-C and SIGTERM
 NO_READER = 141  # as after SIGPIPE
 COMMANDS = {
@@ -103,6 +105,8 @@ def run(arguments: list[str]) -> int:
     sys.argv[1:] = rest
     if rank > 0:
         watch_parent()
+    elif command in SLOW_TO_BEGIN and shows_bars():
+        sys.stderr.write("Loading libraries ...\n")
     with interruptible():
         try:
             importlib.import_module(f"nonmember.cli.{command}").main()

@@ -12,11 +12,10 @@ from omegaconf import DictConfig
 
 from nonmember.config.roots import run_with_hydra
 from nonmember.runtime.files import forget_refused
-from nonmember.runtime.terminal import console_of, for_rich
+from nonmember.runtime.terminal import console_of, for_rich, say, visible
 
 NUM_SHOWN = 5  # documents
-LONGEST_ID = 24
-BESIDE = "An AUC of .5 is chance. Text of another date or source differs by itself (method=blind). Histograms:"
+LEAST_OF_ID = 24  # characters
 ALONE = "No score says by itself that a document was used: compare with text that certainly was not (nonmember audit)."
 
 
@@ -63,13 +62,13 @@ def show(path: Path, unread: Path | None = None) -> None:
         scores = table.select(names).to_pandas()
         if unread is None:
             _show_summary(console, scores, {})
-            console.print(ALONE, soft_wrap=True)
+            say(console, ALONE)
             return
-        from nonmember.reports.score_page import aucs, write_page
+        from nonmember.reports.score_page import MEANING, aucs, write_page
 
         others = pyarrow.dataset.dataset(unread, format="parquet").to_table(columns=names).to_pandas()
-        _show_summary(console, scores, aucs(scores, others))
-        console.print(f"{BESIDE} {write_page(path.with_name('scores.html'), scores, others)}", soft_wrap=True)
+        _show_summary(console, scores, found := aucs(scores, others))
+        say(console, f"{MEANING} Histograms: {write_page(path.with_name('scores.html'), scores, others, found)}")
     else:
         _show_documents(console, tables.head(NUM_SHOWN).to_pylist(), f"of {tables.count_rows():,}", names)
 
@@ -81,8 +80,10 @@ def _show_documents(console: Any, rows: list[dict[str, Any]], which: str, names:
 
     cells = {name: [_number(row[name]) for row in rows] for name in names}
     widths = {name: max(map(len, [name, *cells[name]])) + 2 for name in names}
-    longest = max((len(row["doc_id"]) for row in rows), default=0)
-    fit, width = [], max(len("doc_id"), min(longest, LONGEST_ID)) + 2 + len("tokens") + 4
+    ids = [visible(row["doc_id"]) for row in rows]
+    room = max(LEAST_OF_ID, console.width - sum(widths.values()) - len("tokens") - 6)
+    ids = [item if len(item) <= room else f"…{item[1 - room :]}" for item in ids]  # their ends tell them apart
+    fit, width = [], max(map(len, ["doc_id", *ids])) + 2 + len("tokens") + 4
     for name in names:
         if (width := width + widths[name]) > console.width:
             break
@@ -90,11 +91,11 @@ def _show_documents(console: Any, rows: list[dict[str, Any]], which: str, names:
     more = f"; {len(names) - len(fit)} more scores in the table" if len(fit) < len(names) else ""
     console.print(f"{len(rows)} {which} documents{more}; higher = more likely a member:", highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("doc_id", no_wrap=True, max_width=LONGEST_ID)
+    table.add_column("doc_id", no_wrap=True)
     for name in (*fit, "tokens"):
         table.add_column(name, justify="right", no_wrap=True)
     for index, row in enumerate(rows):
-        table.add_row(for_rich(row["doc_id"]), *(cells[name][index] for name in fit), f"{row['num_tokens']:,}")
+        table.add_row(for_rich(ids[index]), *(cells[name][index] for name in fit), f"{row['num_tokens']:,}")
     console.print(table)
 
 
@@ -105,12 +106,12 @@ def _show_summary(console: Any, scores: Any, aucs: Mapping[str, str]) -> None:
     console.print("All documents:")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("score", no_wrap=True)
-    for name in ("scored", "lowest", "median", "highest", "mean", "std. dev.", *(["AUC [95%]"] if aucs else [])):
+    for name in ("scored", "lowest", "median", "highest", *(["AUC [95%]"] if aucs else ["mean", "std. dev."])):
         table.add_column(name, justify="right", no_wrap=True)
     for name, values in scores.items():
         found = values.dropna()
-        numbers = (found.min(), found.median(), found.max(), found.mean(), found.std())
-        table.add_row(name, f"{len(found):,}", *map(_number, numbers), *([aucs[name]] if aucs else []))
+        numbers = [*map(_number, (found.min(), found.median(), found.max(), found.mean(), found.std()))]
+        table.add_row(name, f"{len(found):,}", *([*numbers[:3], aucs[name]] if aucs else numbers))
     console.print(table)
 
 

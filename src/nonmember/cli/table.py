@@ -284,6 +284,5 @@ def _words(asked: AuditQuestion | Failure) -> list[str]:
     given: Mapping[str, Any] = asked.swept
     if not given and not isinstance(asked, Failure):
         given = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
-        if asked.method == "auto":  # of which these are what was found
-            given = {name: value for name, value in given.items() if name not in ("parts", "lacking")}
+        given = {name: value for name, value in given.items() if name not in ("parts", "lacking")}  # found by auto
     return [short_setting(f"{key}={value}") for key, value in dotted(given)]

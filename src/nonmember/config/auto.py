@@ -159,8 +159,11 @@ class Parts:
             return " ".join(dict.fromkeys(reasons))
         out = ("canary", "holdout", "identifiers")  # too late for published documents, or not of any document
         others = [item for item in self.advice.impossible if claim in item.says and item.name not in out]
-        nearest = sorted(others, key=lambda item: len(item.missing))[:NAMED]
-        return ", or ".join(f"{item.contestant.title} needs {listed(item.missing)}" for item in nearest)
+        needs: dict[str, list[str]] = {}
+        for item in sorted(others, key=lambda item: len(item.missing))[:NAMED]:
+            needs.setdefault(listed(item.missing), []).append(item.contestant.title)
+        found = [(f"either {' or '.join(names)}" if names[1:] else names[0], what) for what, names in needs.items()]
+        return "; ".join(f"{name} needs {what}" for name, what in found)
 
 
 def _as_test(claim: Claim, result: AuditResult) -> ChosenTest:

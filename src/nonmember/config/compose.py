@@ -92,7 +92,7 @@ def cells_of(name: str, overrides: Sequence[str]) -> Iterator[tuple[DictConfig, 
         grid: Any = OmegaConf.to_container(config.grid, resolve=True) if config.get("grid") else {}
     axes = [f"{key}={value}" for key, value in grid.items() if key not in alike]
     axes += [str(item.input_line) for item in given if item.is_sweep_override()]
-    for cell in tracked(cells_of_grid(axes), "reading configs", "cells"):
+    for cell in tracked(cells_of_grid(axes), "reading configs", "audits"):
         with composed(name, [*alike.values(), *cell]) as (config, folder):
             yield config, folder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import statistics
 from collections import Counter
@@ -102,7 +103,7 @@ def _table(work: Work) -> Table:
     rows = [_row(kind, items, work) for kind, items in names.items() if items]
     total = _row("total", list(nodes), work)
     for index, column in enumerate(COLUMNS):
-        table.add_column(column, footer=Text(total[index]), justify="left" if index == 0 else "right", no_wrap=True)
+        table.add_column(column, footer=Text(total[index]), justify="right" if index else "left", no_wrap=not index)
     for row in rows:
         table.add_row(*(Text(visible(item)) for item in row))
     return table
@@ -148,7 +149,8 @@ def _about_costs(work: Work) -> Iterable[str]:
         example = {spec.alike(): spec.readable for spec in reversed(specs)}
         yield "No time estimate for these, since nothing similar was made on this machine:"
         for what, number in alike.most_common(MOST_LISTED):
-            yield f"  {number} {what.partition(' ')[0]} such as {example[what]}"
+            kind = re.sub("(?<=[a-z])(?=[A-Z])", " ", what.partition(" ")[0]).lower()
+            yield f"  {number} of {kind}, such as {example[what]}"
     else:
         total = duration(sum(filter(None, seconds)))
         yield f"About {total}, one after the other, by past runs here; tests not counted."

@@ -15,8 +15,9 @@ from markupsafe import Markup
 
 from nonmember.evidence.gathering import Gathered, Included
 from nonmember.reports.audit_page import content
-from nonmember.reports.audit_page.write import POLICY, drawn
+from nonmember.reports.audit_page.write import drawn
 from nonmember.reports.render.html import rendered
+from nonmember.reports.render.page import WITHOUT_SCRIPT
 from nonmember.results.evidence import Evidence
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
 from nonmember_verify.bundle import NAMES, Audit
@@ -37,7 +38,7 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Incl
         choice=choice,
         sealed=audits[0].seal is not None,
         style=Markup("".join((HERE.parent / name).read_text(encoding="utf-8") for name in STYLES)),
-        policy=POLICY,
+        policy=WITHOUT_SCRIPT,
     )
 
 

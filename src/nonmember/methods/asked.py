@@ -12,6 +12,7 @@ import numpy as np
 from nonmember.endpoints import Answer, Answers
 from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
 from nonmember.methods.base import ScoredDocuments
+from nonmember.records.groups import set_of
 
 # The text alone, or asked for in words, by a chat template where there is one.
 PromptForm = Literal["bare", "instruction"]
@@ -68,7 +69,7 @@ def share_of_readable(answers: Sequence[Answer]) -> float:
 
 def too_few_answers(documents: Mapping[str, ScoredDocuments], least: int) -> list[str]:
     return [
-        f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {least}."
+        f"{len(group.doc_ids)} documents of the {set_of(name)} have an answer; the least are {least}."
         for name, group in documents.items()
         if len(group.doc_ids) < least
     ]

@@ -31,8 +31,8 @@ IN_WORDS: Mapping[Claim, str] = {"membership": "used", "non_membership": "not us
 CONTRADICTION = (
     "Both tests conclude, one 'used' and the other 'not used', so a precondition of one of them does not hold."
 )
-INCONCLUSIVE = "Nothing: no test rejected its hypothesis, which is evidence neither of use nor of its absence."
-NOTHING = "Nothing: no test could be run, and a score by itself has no error rate."
+INCONCLUSIVE = "No test rejected its hypothesis, which is evidence neither of use nor of its absence."
+NOTHING = "No test could be run, and a score by itself has no error rate."
 
 
 class ChosenTest(TypedDict):
@@ -135,5 +135,7 @@ class Auto(Method):
 def _told(claim: Claim, details: AutoDetails) -> str:
     if (test := details.tests.get(claim)) is None:
         return f"no test; {details.lacking[claim]}"
+    if test["verdict"] == "invalid":
+        return f"{test['method']}: invalid"
     p = "no p" if test["p_value"] is None else f"p = {test['p_value']:.2g}"
-    return f"{p} by {test['method']}, {test['verdict'].replace('_', ' ')}"
+    return f"{p} by {test['method']}"

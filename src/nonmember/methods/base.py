@@ -29,7 +29,7 @@ from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.observations import Measurement, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
-from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 
@@ -356,7 +356,7 @@ def check_clusters(method: str, corpora: Mapping[str, Corpus]) -> None:
         if len(clusters) < MIN_CLUSTERS <= len(documents):
             raise ValueError(
                 f"{method} does not count documents of one cluster as independent draws and needs at least "
-                f"{MIN_CLUSTERS} clusters in each set; the {group} set has {len(clusters)}. Give documents of more "
+                f"{MIN_CLUSTERS} clusters in each set; the {set_of(group)} has {len(clusters)}. Give documents of more "
                 "works, or leave cluster_field out where they were drawn singly."
             )
 
@@ -389,7 +389,7 @@ class SampledMethod(Method):
         drawn = {name: self.clusters(documents, name) for name in (SUSPECT, HELDOUT) if name in documents}
         numbers = {name: len(set(names)) for name, names in drawn.items() if names is not None}
         return [
-            f"{number} clusters of documents are left of the {name} set; the test needs at least {MIN_CLUSTERS}."
+            f"{number} clusters of documents are left of the {set_of(name)}; the test needs at least {MIN_CLUSTERS}."
             for name, number in numbers.items()
             if number < MIN_CLUSTERS
         ]

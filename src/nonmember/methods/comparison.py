@@ -16,7 +16,7 @@ from nonmember.checks import Count, Number, require_count
 from nonmember.methods.base import Method, ScoredDocuments, TestOutcome, Verdict, units
 from nonmember.methods.details import Details
 from nonmember.records import FloatArray
-from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.stats._arrays import numbered
 from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline
 from nonmember.stats.monte_carlo import PermutationP
@@ -235,7 +235,7 @@ def _too_few(method: Method, groups: Sequence[ScoredDocuments], num_clusters: Se
     for name, group, number in zip((SUSPECT, HELDOUT), groups, num_clusters, strict=True):
         if len(group.doc_ids) < least or number < min_clusters:
             return (
-                f"{len(group.doc_ids)} documents of {number} clusters are left of the {name} set; the test needs "
+                f"{len(group.doc_ids)} documents of {number} clusters are left of the {set_of(name)}; the test needs "
                 f"{least} documents and {min_clusters} clusters."
             )
     return ""

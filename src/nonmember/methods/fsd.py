@@ -33,7 +33,7 @@ from nonmember.methods.comparison import Folds, Penalty, blind_between, kinds_of
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
-from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN, set_of
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
@@ -182,9 +182,9 @@ class Fsd(Method):
             num_texts, num_clusters = overlap(shown_by(corpora[group]), unseen)
             if (num_texts or num_clusters) and not self.compat:
                 raise ValueError(
-                    f"{num_texts + num_clusters} of {len(corpora[group])} documents of the {group} set overlap with "
-                    f"the documents to be tuned on ({num_texts} with the same text, {num_clusters} more from the same "
-                    "article or other cluster). Split by cluster, or set method.compat=true to have them counted."
+                    f"{num_texts + num_clusters} of {len(corpora[group])} documents of the {set_of(group)} overlap "
+                    f"with the documents to be tuned on ({num_texts} with the same text, {num_clusters} more from the "
+                    "same article or other cluster). Split by cluster, or set method.compat=true to have them counted."
                 )
 
     # What it means ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from nonmember.methods.comparison import FEWEST_UNITS, Comparison, TakesFew, by_
 from nonmember.methods.comparison import comparison as as_details
 from nonmember.methods.details import INLINED, Details
 from nonmember.records import Corpus, Document
-from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.records.requirements import Access, Requirements
 from nonmember.stats._arrays import numbered
 from nonmember.stats.proportions import FEW, Hits, exact_where_few
@@ -195,8 +195,8 @@ class NameCloze(TakesFew):
         untitled = [name for name, corpus in corpora.items() if not any(item.title for item in corpus.documents)]
         if self.with_title and untitled:
             raise ValueError(
-                f"method.with_title=true names the work in each question, but no document of the {untitled[0]} set has "
-                "a title. Name the column (data.title_field), or set method.with_title=false."
+                f"method.with_title=true names the work in each question, but no document of the {set_of(untitled[0])} "
+                "has a title. Name the column (data.title_field), or set method.with_title=false."
             )
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
@@ -245,11 +245,11 @@ class NameCloze(TakesFew):
         """Why the answers mean nothing; none where they do mean something."""
         for name, item in groups.items():
             if item["num_units"] < FEWEST_UNITS:
-                yield f"The {name} set has {item['num_units']} works left; the test needs {FEWEST_UNITS}."
+                yield f"The {set_of(name)} has {item['num_units']} works left; the test needs {FEWEST_UNITS}."
             if item["share_as_told"] is not None and item["share_as_told"] < self.min_valid_share:
                 yield (
                     f"The target does not follow instructions: {item['share_as_told']:.1%} of its answers about the "
-                    f"{name} set are a single word, and {self.min_valid_share:.0%} must be."
+                    f"{set_of(name)} are a single word, and {self.min_valid_share:.0%} must be."
                 )
 
     def _as_details(self, group: ScoredDocuments, name: str) -> ClozeGroup:

@@ -6,3 +6,8 @@ SUSPECT = "suspect"  # the documents in question; the only group of most methods
 HELDOUT = "heldout"  # what they are compared with
 UNSEEN = "unseen"  # what a target is tuned on, or answers are calibrated by
 THIRD = "third"  # text on neither side, for gates
+
+
+def set_of(name: str) -> str:
+    """As sentences have it: "held-out set", "third text"."""
+    return "third text" if name == THIRD else f"{name.replace(HELDOUT, 'held-out').replace('_', ' ')} set"

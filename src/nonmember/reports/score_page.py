@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib import rc_context
 from pandas import DataFrame
 
 from nonmember.reports.render.figures import svg_of
-from nonmember.reports.render.html import beginning
+from nonmember.reports.render.html import beginning, rendered
 from nonmember.reports.render.page import WITHOUT_SCRIPT, read
 from nonmember.results.pictures import STYLE, histogram
 from nonmember.runtime.files import write_text_atomically
 from nonmember.stats.classification import cluster_counts, resampled, roc_auc
+
+MEANING = (
+    "An AUC of .5 is chance. Text of another date or source differs by itself (method=blind), and no score says by "
+    "itself that a document was used (nonmember audit)."
+)
 
 
 def aucs(scores: DataFrame, unread: DataFrame) -> dict[str, str]:
@@ -28,12 +35,22 @@ def aucs(scores: DataFrame, unread: DataFrame) -> dict[str, str]:
     return told
 
 
-def write_page(path: Path, scores: DataFrame, unread: DataFrame) -> Path:
-    sides = {"documents": scores, "unread": unread}
-    with rc_context(STYLE):
-        drawn = [histogram(name, {side: frame[name].dropna() for side, frame in sides.items()}) for name in scores]
-    figures = "".join(f"<figure>{svg_of(i.figure, i.title, i.title)}</figure>" for some in drawn for i in some)
-    style = f"<style>{read('page.css')} main {{ padding: 1rem; }} figure {{ max-width: 28rem; }}</style>"
-    head = f"{beginning(WITHOUT_SCRIPT)}<title>Scores</title>{style}</head><body><main>"
-    write_text_atomically(path, f"{head}{figures}</main></body></html>\n")
+def write_page(path: Path, scores: DataFrame, unread: DataFrame, found: Mapping[str, str]) -> Path:
+    """Into the folder of a run, which names what was scored. found: as of `aucs`."""
+    figures: dict[str, Markup] = {}
+    for name, auc in found.items():
+        with rc_context(STYLE):
+            drawn = histogram(name, {"documents": scores[name].dropna(), "unread": unread[name].dropna()})
+        figures |= {f"{name}: AUC {auc}": Markup(svg_of(item.figure, name, name)) for item in drawn}
+    page = rendered(
+        Path(__file__).with_suffix(".html.j2"),
+        {"beginning": beginning},
+        policy=WITHOUT_SCRIPT,
+        title=f"How well each score tells {len(scores):,} documents from {len(unread):,} unread ones",
+        style=Markup(read("page.css")),
+        name=path.absolute().parent.name,
+        meaning=MEANING,
+        figures=figures,
+    )
+    write_text_atomically(path, page)
     return path

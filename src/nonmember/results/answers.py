@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from nonmember.records.groups import set_of
+
 ANSWERS = "answers.jsonl"
 UNUSABLE = {"unreadable": "cannot be read", "empty": "are empty", "refused": "were refused"}
 PROBABILITY = "probability"
@@ -40,11 +42,11 @@ def warnings_about(rows: Iterable[Row]) -> list[str]:
             if len(examples[index]) < NUM_EXAMPLES:
                 examples[index].append(_example(row))
     return [
-        f"{number} of {totals[group]} answers about the {group} set {UNUSABLE[kind]}, such as "
+        f"{number} of {totals[group]} answers about the {set_of(group)} {UNUSABLE[kind]}, such as "
         f"{'; '.join(examples[group, kind])} (all: {ANSWERS})."
         for (group, kind), number in sorted(unusable.items())
     ] + [
-        f"Before {number} of {totals[group]} answers about the {group} set the model thought, which is no part of them."
+        f"Before {number} of {totals[group]} answers about the {set_of(group)} the model thought, which they leave out."
         for group, number in sorted(thoughts.items())
         if number
     ]

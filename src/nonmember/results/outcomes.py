@@ -45,14 +45,9 @@ def read_outcome(path: Path) -> AuditResult | Failure:
 
 def usable_outcome(path: Path, use: Callable[[AuditResult | Failure], object]) -> AuditResult | Failure:
     """A result or a failure that `use` can take; where it cannot be read, or taken, a failure of the kind `UNUSABLE`
-    that says why: what somebody wrote into one folder does not hide the others. A part of method=auto has the name of
-    the audit that it is a part of before its own."""
+    that says why: what somebody wrote into one folder does not hide the others."""
     try:
         outcome = read_outcome(path)
-        if isinstance(outcome, AuditResult) and outcome.question.cell == outcome.question.method:
-            *_, joined, parts, own = ("", "", *path.absolute().parent.parts)
-            if parts == PARTS:
-                outcome = replace(outcome, question=replace(outcome.question, cell=f"{joined}/{PARTS}/{own}"))
         use(outcome)
     except Exception as error:
         return Failure(path.parent.name, reason_of(error), UNUSABLE)

@@ -112,10 +112,6 @@ def telling(columns: Mapping[str, FloatArray]) -> list[str]:
     return kept
 
 
-def _score_of(evidence: Evidence) -> str:
-    return readable(evidence.result.question.score or "score")
-
-
 def _readable(part: str) -> str:
     if part in READABLE:
         return READABLE[part]
@@ -172,7 +168,7 @@ def ranks(evidence: Evidence) -> list[Drawing]:
         x, y = _both_finite(*(evidence.columns[column][suspect] for column in (other, "target")))
         rho = details.get(f"rho_{other}_target")
         title = f"Target and {name}" + (f", rho {rho:.3f}" if isinstance(rho, float) else "")
-        score = _score_of(evidence)
+        score = readable(evidence.result.question.score or "score")
         figure, axes = _axes(f"rank by {score} under the {name}", f"rank by {score} under the target")
         _diagonal(axes)
         _points(axes, scipy.stats.rankdata(x), scipy.stats.rankdata(y))
@@ -217,7 +213,8 @@ def gains(evidence: Evidence) -> list[Drawing]:
     """What each document gains from the reference to the target, by group, and the scores under both."""
     target, reference = (evidence.by_group(name) for name in ("target", "reference"))
     gain = {group: target[group] - reference[group] for group in target}
-    return [*histogram(f"{_score_of(evidence)}: target less reference", gain, zero=True), *scores(evidence)]
+    score = readable(evidence.result.question.score or "score")
+    return [*histogram(f"{score}: target less reference", gain, zero=True), *scores(evidence)]
 
 
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
@@ -383,22 +380,23 @@ def dose(evidence: Evidence) -> list[Drawing]:
 
 def tests(evidence: Evidence) -> list[Drawing]:
     """Of method=auto: p of the test of each answer beside alpha."""
+    from matplotlib.ticker import LogLocator
+
     found: Any = evidence.result.statistics.details["tests"]
     known: dict[str, float] = {}
     said = []
     for claim, test in found.items():
-        name, p = f"{CLAIMS.get(claim, claim)}\n{test['method']}", test["p_value"]
-        if test["verdict"] != "invalid" and p is not None:
-            known[name] = max(p, 1e-12)
-        told = "invalid" if test["verdict"] == "invalid" else "no p" if p is None else f"p = {p:.2g}"
-        said.append(f"{name.replace(chr(10), ', by ')}: {told}")
+        answer, method = CLAIMS.get(claim, claim), test["method"]
+        p = "invalid" if test["verdict"] == "invalid" else test["p_value"]
+        if isinstance(p, float):
+            known[f"{answer}\n{method}"] = max(p, 1e-12)
+        said.append(f"{answer}, by {method}: {f'p = {p:.2g}' if isinstance(p, float) else p or 'no p'}")
     if not known:
         return []
     figure, axes = _lying("p", list(known))
-    powers = range(min(-2, math.floor(math.log10(min(known.values())))), 1)
-    ticks = {10.0**power: f"{10.0**power:g}" for power in powers[:: -(-len(powers) // 4)]}
-    axes.set(xscale="log", xlim=(10.0 ** powers[0] / 1.5, 1.5), xticks=[*ticks])
-    axes.set_xticklabels(ticks.values())
+    axes.set(xscale="log", xlim=(min(*known.values(), 0.01) / 2, 1.5))
+    axes.xaxis.set_major_locator(LogLocator(numticks=5))
+    axes.xaxis.set_major_formatter("{x:g}")  # where mathematics is not parsed, the usual one shows its source
     axes.minorticks_off()
     axes.axvline(evidence.result.question.alpha, color=QUIET, linewidth=0.8, linestyle="--")
     axes.plot([*known.values()], range(len(known)), "o", color=COLOURS[0])

@@ -39,8 +39,8 @@ def console_of(width: int = WIDTH_OF_FILES, like: Console | None = None) -> Cons
 
 
 def say(console: Console, text: object) -> None:
-    """Print a sentence as it is, which the terminal breaks where it must."""
-    console.print(for_rich(text), soft_wrap=True, highlight=False)
+    """Print a sentence as it is, broken between words on a terminal."""
+    console.print(for_rich(text), soft_wrap=not console.is_terminal, highlight=False)
 
 
 def _escaped(character: str) -> str:

@@ -60,7 +60,7 @@ from nonmember.methods.decop.questions import (
 from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
-from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN, set_of
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.letter_choice import LETTERS, BlindGuess, calibration_offsets
@@ -208,8 +208,8 @@ class Decop(TakesFew):
             for what, of in (("document", _documents), ("cluster", _clusters)):
                 if both := of(corpora[item]) & of(corpora[other]):
                     raise ValueError(
-                        f"The {item} and the {other} set must be disjoint, but they share {len(both)} {what}s, first "
-                        f"{min(both)!r}. Give other documents (data.{other})."
+                        f"The {set_of(item)} and the {set_of(other)} must be disjoint, but they share {len(both)} "
+                        f"{what}s, first {min(both)!r}. Give other documents (data.{other})."
                     )
 
     # What the answers mean ------------------------------------------------------------------------------------------
@@ -275,12 +275,12 @@ class Decop(TakesFew):
         reasons = []
         for name, group in groups.items():
             if group.num_units < FEWEST_UNITS:
-                reasons.append(f"The {name} set has {group.num_units} works left; the test needs {FEWEST_UNITS}.")
+                reasons.append(f"The {set_of(name)} has {group.num_units} works left; the test needs {FEWEST_UNITS}.")
             share = valid_share(group.answers)  # NaN where no question was answered at all
             if share < self.min_valid_share:
                 reasons.append(
-                    f"The model does not follow the instruction: {share:.1%} of its answers about the {name} set are "
-                    f"letters, and {self.min_valid_share:.0%} must be."
+                    f"The model does not follow the instruction: {share:.1%} of its answers about the {set_of(name)} "
+                    f"are letters, and {self.min_valid_share:.0%} must be."
                 )
         return reasons
 

@@ -29,7 +29,7 @@ from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.observations import Measurement
 from nonmember.records import Corpus, FloatArray
-from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.records.requirements import Access
 from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline
@@ -119,8 +119,8 @@ class McPddGroups(Method):
         needed = self.group_size + (self.num_reference if name == self._referred else 0)
         if num_documents < needed:
             raise ValueError(
-                f"One group of the {name} set needs {needed} documents with an answer and all scores, but there are "
-                f"{num_documents}. Give more documents, or lower method.group_size or method.num_reference."
+                f"One group of the {set_of(name)} needs {needed} documents with an answer and all scores, but there "
+                f"are {num_documents}. Give more documents, or lower method.group_size or method.num_reference."
             )
 
     @property

@@ -38,7 +38,7 @@ from nonmember.methods.details import INLINED, Details
 from nonmember.methods.mc_pdd.questions import IN_NAME, MaskedWords, Match, Strategy, stop_words_of
 from nonmember.models import label_of
 from nonmember.records import Corpus
-from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.proportions import FEW, Hits, RateDifference, difference_of_rates, exact_where_few
 from nonmember.training import Trained
@@ -273,12 +273,12 @@ class McPdd(Method):
         for name, group in documents.items():
             if (number := len(group.doc_ids)) < self.requirements.documents:
                 reasons.append(
-                    f"{number} documents of the {name} set are left; at least {self.requirements.documents} are needed."
+                    f"{number} documents of the {set_of(name)} are left; {self.requirements.documents} are needed."
                 )
             if (invalid := 1 - valid_share(group.answers[HITS])) > self.max_invalid:
                 reasons.append(
-                    f"{invalid:.0%} of the answers about the {name} set are empty, refused or no list of words, more "
-                    f"than {self.max_invalid:.0%}: the target does not follow the instruction."
+                    f"{invalid:.0%} of the answers about the {set_of(name)} are empty, refused or no list of words, "
+                    f"more than {self.max_invalid:.0%}: the target does not follow the instruction."
                 )
         return reasons
 
@@ -326,14 +326,14 @@ def check_corpora(corpora: Mapping[str, Corpus], *, show_name: bool, has_stop_wo
         nameless = [document.doc_id for document in corpus.documents if not document.title]
         if show_name and nameless:
             raise ValueError(
-                f"{len(nameless)} of {len(corpus)} documents of the {name} set have no title, first {nameless[0]!r}, "
-                "and the prompt names what a text is about. Name the column with the titles (title_field), or use "
-                "method.show_name=false."
+                f"{len(nameless)} of {len(corpus)} documents of the {set_of(name)} have no title, first "
+                f"{nameless[0]!r}, and the prompt names what a text is about. Name the column with the titles "
+                "(title_field), or use method.show_name=false."
             )
         if len(corpus) < ENOUGH_DOCUMENTS and not has_stop_words:
             raise ValueError(
-                f"The {name} set has {len(corpus)} documents: among fewer than {ENOUGH_DOCUMENTS} TF-IDF takes common "
-                "words for specific ones. Give more documents, or method.stop_words=english."
+                f"The {set_of(name)} has {len(corpus)} documents: among fewer than {ENOUGH_DOCUMENTS} TF-IDF takes "
+                "common words for specific ones. Give more documents, or method.stop_words=english."
             )
     texts = [{document.text for document in corpora[name].documents} for name in (SUSPECT, HELDOUT)]
     if both := len(texts[0] & texts[1]):

@@ -150,31 +150,31 @@ class PrismGates(Checked):
     # What is judged -----------------------------------------------------------------------------------------------
 
     def of_training(self, role: str, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
-        """Of a (distilled) reference by its role; `values` of both groups hold the columns of `_health`."""
+        """Of the distilled reference by its role; `values` of both groups hold the columns of `_health`."""
         return [
             above(
                 "ce",
                 -_change(suspect, LOSS, role),
                 self.min_ce_gain,
-                f"The gain of {role} in cross-entropy on the suspect set",
+                "The fall of the distilled reference's cross-entropy on the suspect set",
             ),
             above(
                 "kl",
                 -_change(suspect, KL, role),
                 self._least_kl_gain(suspect),
-                f"The fall of {role}'s divergence from the target on the suspect set",
+                "The fall of the distilled reference's divergence from the target on the suspect set",
             ),
             below(
                 "kl_third",
                 _change(third, KL, role),
                 self.max_kl_rise,
-                f"The rise of {role}'s divergence from the target on the third text",
+                "The rise of the distilled reference's divergence from the target on the third text",
             ),
             below(
                 "nll_third",
                 _change(third, LOSS, role),
                 self.max_nll_rise,
-                f"The rise of {role}'s loss on the third text",
+                "The rise of the distilled reference's loss on the third text",
             ),
         ]
 

@@ -26,9 +26,6 @@ from nonmember.runtime.files import write_text_atomically
 PAGE = "audit.html"
 HERE = Path(__file__).parent
 FIRST_ROWS = 25  # of the documents, without the script; paged.js shows as many a page
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"  # no script
-)
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +105,7 @@ def drawn(evidence: Evidence, name: str = "plot") -> list[dict[str, Any]]:
 def is_page(path: Path) -> bool:
     """Whether a file of a folder that may be anybody's begins as pages of audits do, so that no script of others runs
     in it whatever else was written there."""
-    return begins_with(path, policy_of(_script()), POLICY)  # the latter of versions before the script
+    return begins_with(path, policy_of(_script()))
 
 
 @functools.cache

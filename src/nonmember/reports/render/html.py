@@ -44,14 +44,13 @@ def beginning(policy: str) -> Markup:
     ).format(policy)
 
 
-def begins_with(path: Path, *policies: str, whole: bool = True) -> bool:
-    """Whether a file that somebody else may have put there begins as a page with one of these policies does; without
-    `whole`, with a policy that begins so."""
-    heads = [beginning(policy).encode() for policy in policies]
-    heads = heads if whole else [head.partition(b'">\n<meta name="color-scheme')[0] for head in heads]
+def begins_with(path: Path, policy: str, *, whole: bool = True) -> bool:
+    """Whether a file that somebody else may have put there begins as a page with this policy does; without `whole`,
+    with a policy that begins so."""
+    head = beginning(policy).encode()
+    head = head if whole else head.partition(b'">\n<meta name="color-scheme')[0]
     try:
         with path.open("rb") as stream:
-            found = stream.read(max(map(len, heads)))
+            return stream.read(len(head)) == head
     except OSError:
         return False
-    return any(found.startswith(head) for head in heads)
