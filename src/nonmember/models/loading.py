@@ -242,15 +242,13 @@ def require_rows(tokenizer: Any, model: Any, name: str) -> None:
     """Raise ValueError where the tokenizer has more entries than the model has embeddings."""
     num_rows = num_embeddings(model)
     further = {token: index for token, index in tokenizer.get_vocab().items() if num_rows and index >= num_rows}
-    if not further:
-        return
-    first = sorted(further, key=further.__getitem__)
-    raise ValueError(
-        f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. "
-        f"{', '.join(map(repr, first[:3]))}{', ...' * (len(first) > 3)} would have none. If these "
-        "were added to the tokenizer, save it without them, or the model with its rows resized to it; else the two do "
-        "not belong together."
-    )
+    if first := sorted(further, key=further.__getitem__):
+        raise ValueError(
+            f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. "
+            f"{', '.join(map(repr, first[:3]))}{', ...' * (len(first) > 3)} would have none. If these were added to "
+            "the tokenizer, save it without them, or the model with its rows resized to it; else the two do not belong "
+            "together."
+        )
 
 
 def num_embeddings(model: Any) -> int | None:

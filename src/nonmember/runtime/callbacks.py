@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -34,6 +34,12 @@ class InterruptionGuard(lightning.Callback):
 def after_each(sizes: Iterable[int]) -> list[int]:
     """What is done after 0, 1, 2 ... batches of these sizes."""
     return [0, *accumulate(sizes)]
+
+
+def silent(make_trainer: Callable[..., lightning.Trainer], *callbacks: lightning.Callback) -> lightning.Trainer:
+    """A trainer that shows, logs and keeps nothing of its own."""
+    own = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    return make_trainer(callbacks=list(callbacks), **dict.fromkeys(own, False))
 
 
 class StageProgress(lightning.Callback):

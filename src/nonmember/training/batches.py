@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 import lightning
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 T = TypeVar("T")
 Masks = Sequence[Sequence[bool]]  # of documents or sequences: which of their ids are scored
@@ -158,11 +159,9 @@ def _divided(step: Sequence[int], group: Callable[[int], Hashable], size: int) -
 
 def collate(sequences: Sequence[Sequence[int]], padding_id: int) -> dict[str, torch.Tensor]:
     """Pad on the right: causal attention keeps padding away from the real tokens, so no mask is needed."""
-    lengths = torch.tensor([len(sequence) for sequence in sequences])
-    input_ids = torch.full((len(sequences), int(lengths.max())), padding_id, dtype=torch.long)
-    for row, sequence in enumerate(sequences):
-        input_ids[row, : len(sequence)] = torch.as_tensor(sequence)
-    return {"input_ids": input_ids, "lengths": lengths}
+    rows = [torch.as_tensor(sequence, dtype=torch.long) for sequence in sequences]
+    input_ids = pad_sequence(rows, batch_first=True, padding_value=padding_id)
+    return {"input_ids": input_ids, "lengths": torch.tensor([len(row) for row in rows])}
 
 
 class TrainingData(lightning.LightningDataModule):

@@ -27,10 +27,9 @@ Summed = tuple[Tensor, dict[str, Tensor], int]
 
 def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> float:
     """Share of the peak learning rate at a step counted from 0: linear warm-up, then the schedule down to its end."""
-    if isinstance(recipe.warmup, int):
-        num_warmup = recipe.warmup
-    else:
-        num_warmup = max(1, round(recipe.warmup * num_steps)) if recipe.warmup else 0
+    num_warmup = recipe.warmup
+    if isinstance(num_warmup, float):
+        num_warmup = max(1, round(num_warmup * num_steps)) if num_warmup else 0
     if step < num_warmup:
         return (step + 1) / num_warmup
     progress = (step - num_warmup) / max(1, num_steps - num_warmup)
@@ -128,18 +127,13 @@ class CausalLMModule(ShardableModule):
         recipe = self._optimization
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         optimizer: torch.optim.Optimizer
+        usual: dict[str, Any] = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
         if isinstance(recipe.optimizer, Chosen):
             optimizer = recipe.optimizer.make(parameters, num_steps=self.loader.num_steps, lr=recipe.learning_rate)
         elif recipe.optimizer == "sgd":
-            optimizer = torch.optim.SGD(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+            optimizer = torch.optim.SGD(parameters, **usual)
         else:
-            optimizer = torch.optim.AdamW(
-                parameters,
-                lr=recipe.learning_rate,
-                betas=recipe.betas,
-                eps=recipe.epsilon,
-                weight_decay=recipe.weight_decay,
-            )
+            optimizer = torch.optim.AdamW(parameters, betas=recipe.betas, eps=recipe.epsilon, **usual)
         if isinstance(recipe.schedule, Chosen):
             schedule = recipe.schedule.make(optimizer, num_steps=self.loader.num_steps)
         else:

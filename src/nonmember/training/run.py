@@ -18,7 +18,7 @@ from peft import PeftModel
 from nonmember.models.forward import Ids, is_spread, split_forward
 from nonmember.models.lengths import grouping
 from nonmember.models.reading import position_limit
-from nonmember.runtime.callbacks import StageProgress, after_each
+from nonmember.runtime.callbacks import StageProgress, after_each, silent
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapter_weights, add_adapter
@@ -311,13 +311,8 @@ def _health(
     if not run.compute.measure_health:
         return {}
     module, loader = make_module(), load(steps)
-    trainer = run.compute.trainer(
-        callbacks=[StageProgress(f"health {when} {run.description}", "tokens", after_each(loader.sizes()))],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+    progress = StageProgress(f"health {when} {run.description}", "tokens", after_each(loader.sizes()))
+    trainer = silent(run.compute.trainer, progress)
     (values,) = trainer.validate(module, loader, verbose=False)
     found = {name.removeprefix("health/"): float(value) for name, value in values.items()}
     return {f"{name}_{when}": value for name, value in found.items() if name != "orthogonality"}

@@ -49,9 +49,11 @@ class Mixture(CorpusSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.components, str | Mapping) or not isinstance(self.components, Iterable):
+            raise ValueError(wrong("`components` of Mixture", "a list", self.components))
         components = tuple(
             Component(**item) if isinstance(item, Mapping) and set(item) == {"corpus", "exposures"} else item
-            for item in _listed(self.components)
+            for item in self.components
         )
         if not all(isinstance(item, Component) for item in components):
             raise ValueError("`components` of Mixture must each have a `corpus` and its `exposures`, and nothing else.")
@@ -96,12 +98,6 @@ def components_of(corpus: CorpusSpec) -> list[Component]:
         if outer.exposures
         for inner in components_of(outer.corpus)
     ]
-
-
-def _listed(value: object) -> Iterable[Any]:
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise ValueError(wrong("`components` of Mixture", "a list", value))
-    return value
 
 
 def planted_part(corpus: CorpusSpec, exposure: Exposure) -> Component:

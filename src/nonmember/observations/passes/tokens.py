@@ -29,7 +29,7 @@ from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 from nonmember.records import TOKEN_SCHEMA
-from nonmember.runtime.callbacks import StageProgress, after_each
+from nonmember.runtime.callbacks import StageProgress, after_each, silent
 from nonmember.training.sharding import ShardableModule
 
 _ROW_GROUP_TOKENS = 2**18
@@ -111,12 +111,6 @@ def read_all(reader: DocumentReader, reading: Reading, row_group: int, **options
             "empty folder."
         )
     return counts
-
-
-def silent(make_trainer: Callable[..., lightning.Trainer], *callbacks: lightning.Callback) -> lightning.Trainer:
-    """A trainer that shows, logs and keeps nothing of its own."""
-    own = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
-    return make_trainer(callbacks=list(callbacks), **dict.fromkeys(own, False))
 
 
 def predict(trainer: lightning.Trainer, module: lightning.LightningModule) -> None:

@@ -31,8 +31,8 @@ from nonmember.models.lengths import lengths_of
 from nonmember.models.probing import SHORT, TOLERANCE, TOLERANCE_OF_HALF
 from nonmember.models.reading import position_limit
 from nonmember.models.tokenizing import ids_of
-from nonmember.observations.passes.tokens import PaddedBatches, length_buckets, predict, share_of_rank, silent
-from nonmember.runtime.callbacks import StageProgress, after_each
+from nonmember.observations.passes.tokens import PaddedBatches, length_buckets, predict, share_of_rank
+from nonmember.runtime.callbacks import StageProgress, after_each, silent
 from nonmember.runtime.files import write_text_atomically
 
 log = logging.getLogger(__name__)
