@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nonmember_verify.envelope import Fields, strict_json
+from nonmember_verify.envelope import Fields, Refused, strict_json
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -21,10 +21,6 @@ IntArray = npt.NDArray[np.int64]
 MIN_CLUSTERS = 10  # of a set, below which nothing follows
 ENVELOPE = "statement.dsse.json"
 NAMES = ("group", "document", "unit", "stratum")  # columns of scores.parquet that are no scores
-
-
-class Refused(ValueError):
-    """The archive, or what a file in it says, cannot be what `nonmember bundle` writes."""
 
 
 def read(path: Path) -> dict[str, bytes]:
@@ -182,13 +178,11 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
         table = pq.ParquetFile(io.BytesIO(files[name])).read().combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"{name} is not a readable Parquet table ({error}).") from error
-    return {column: _values(table[column]) for column in table.column_names}
 
+    def values(column: Any) -> Any:
+        kind = column.type
+        if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+            return list(column.to_numpy())
+        return column.to_numpy() if pa.types.is_floating(kind) or pa.types.is_integer(kind) else column.to_pylist()
 
-def _values(column: Any) -> Any:
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        return list(column.to_numpy())
-    return column.to_numpy() if pa.types.is_floating(kind) or pa.types.is_integer(kind) else column.to_pylist()
+    return {column: values(table[column]) for column in table.column_names}

@@ -43,13 +43,8 @@ def commitment(key: bytes, doc_id: str, text: str) -> str:
 
 def root(commitments: Sequence[str]) -> str:
     """Of the tree over the commitments in their order; of none, the hash of nothing."""
-    if not commitments:
-        return hashlib.sha256(b"").hexdigest()
-    return _root([bytes.fromhex(item) for item in commitments]).hex()
-
-
-def _root(leaves: list[bytes]) -> bytes:
-    if len(leaves) == 1:
-        return leaves[0]
-    half = 1 << (len(leaves) - 1).bit_length() - 1  # the largest power of two below their number
-    return hashlib.sha256(b"\x01" + _root(leaves[:half]) + _root(leaves[half:])).digest()
+    if len(commitments) < 2:
+        return commitments[0] if commitments else hashlib.sha256(b"").hexdigest()
+    half = 1 << (len(commitments) - 1).bit_length() - 1  # the largest power of two below their number
+    left, right = (bytes.fromhex(root(part)) for part in (commitments[:half], commitments[half:]))
+    return hashlib.sha256(b"\x01" + left + right).hexdigest()

@@ -19,6 +19,10 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE, SEAL_PREDICATE = "urn:nonmember:evidence:v1", "urn:nonmember:seal:v1"
 
 
+class Refused(ValueError):
+    """The archive, or what a file in it says, cannot be what `nonmember bundle` writes."""
+
+
 class Fields(dict[str, Any]):
     """A JSON object that notes which of its fields are read: what no check reads is told (`unread`)."""
 
@@ -75,7 +79,7 @@ class Signed:
 def opened(content: bytes, predicate_type: str, what: str) -> Signed:
     """The statement of an envelope, its signature checked by the public key in it.
 
-    Raises ValueError, in a sentence that begins with `what`, where it is none, was changed, or is of another type.
+    Raises Refused, in a sentence that begins with `what`, where it is none, was changed, or is of another type.
     """
     from cryptography.exceptions import InvalidSignature
 
@@ -87,25 +91,25 @@ def opened(content: bytes, predicate_type: str, what: str) -> Signed:
         signed = base64.b64decode(signature["sig"], validate=True)
         key = public_key(statement["predicate"]["signer"]["public_key"].encode())
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-        raise ValueError(f"{what} is not a DSSE envelope with one signature and its public key ({error}).") from error
+        raise Refused(f"{what} is not a DSSE envelope with one signature and its public key ({error}).") from error
     if envelope.get("payloadType") != PAYLOAD_TYPE or statement.get("_type") != STATEMENT_TYPE:
-        raise ValueError(f"{what} must be an in-toto Statement v1; got another type.")
+        raise Refused(f"{what} must be an in-toto Statement v1; got another type.")
     if statement.get("predicateType") != predicate_type:
-        raise ValueError(f"{what} must state a {predicate_type}; got {statement.get('predicateType')!r}.")
+        raise Refused(f"{what} must state a {predicate_type}; got {statement.get('predicateType')!r}.")
     try:
         key.verify(signed, pre_authentication(payload))
     except InvalidSignature:
-        raise ValueError(f"{what} was changed after it was signed, or signed by another key than it names.") from None
+        raise Refused(f"{what} was changed after it was signed, or signed by another key than it names.") from None
     return Signed(statement, fingerprint(key))
 
 
 def digests_of(signed: Signed) -> dict[str, str]:
-    """Name of what was signed -> its sha256. Raises ValueError where a name occurs twice, which readers take
+    """Name of what was signed -> its sha256. Raises Refused where a name occurs twice, which readers take
     differently."""
     subject = signed.statement["subject"]
     digests = {item["name"]: item["digest"]["sha256"] for item in subject}
     if len(digests) < len(subject):
-        raise ValueError("what was signed has a name twice")
+        raise Refused("what was signed has a name twice")
     return digests
 
 

@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nonmember_verify.bundle import Audit, Refused
+from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment, root
-from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, plain, sha256
+from nonmember_verify.envelope import SEAL_PREDICATE, Refused, Signed, canonical, opened, plain, sha256
 from nonmember_verify.known import draws_clusters
 from nonmember_verify.report import Report, is_one_to_one, shown, some
 
@@ -67,33 +67,16 @@ def check_question(audit: Audit, report: Report) -> None:
             f"the recipes of {', '.join(role for role in recipes if role not in cut)} have the hashes in the result.",
             f"the recipe of {', '.join(wrong)} is not that of the model in the result.",
         )
-    if problems := list(_problems_of_distilled(audit, cut)):
-        report.failed("models", f"{'; '.join(problems)}.")
-    changed = [name for name, item in identity["parts"].items() if keys.get(name) != item]
-    if changed:
-        report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
-
-
-def _problems_of_distilled(audit: Audit, cut: list[str]) -> Iterator[str]:
-    """By its recipe each distilled reference is the reference, distilled from the model in its name on the suspect
-    documents as the question asks. cut: roles whose recipes lack paths."""
-    recipes, identity = audit.described["recipes"], audit.described["identity"]
-    method, reference = identity["method"], recipes.get("reference")
-    if "distillation" not in method or method.get("sham"):
-        return
-    if "distilled" in recipes and "distilled" not in cut:
-        recipe = recipes["distilled"]
-        expected = {
-            "teacher": recipes.get("target"),
-            "corpus": identity["parts"]["corpus"],
-            "recipe": method["distillation"],
-            "seed": identity["seed"],
-        }
+    method, recipe, reference = identity["method"], recipes.get("distilled"), recipes.get("reference")
+    if "distillation" in method and not method.get("sham") and recipe is not None and "distilled" not in cut:
+        expected = {"teacher": recipes.get("target"), "corpus": identity["parts"]["corpus"], "seed": identity["seed"]}
+        expected["recipe"] = method["distillation"]
         if reference is not None and recipe.get("base") != {"merged": reference}:
             expected["base"] = reference
-        for part, item in expected.items():
-            if recipe.get(part) != item:
-                yield f"the {part} of distilled is not that of the question"
+        if wrong := [part for part, item in expected.items() if recipe.get(part) != item]:
+            report.failed("models", f"the {', '.join(wrong)} of distilled is not that of the question.")
+    if changed := [name for name, item in identity["parts"].items() if keys.get(name) != item]:
+        report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
 
 
 def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -> None:
@@ -109,12 +92,8 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
         found.append(f"the method is {method}, and its settings are those of another")
     if audit.settings.get("alpha") != (alpha := audit.question["alpha"]):
         found.append(f"alpha is {alpha} in the result and {audit.settings.get('alpha')} in its settings")
-    report.require_none(
-        "settings",
-        found,
-        f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
-        "the result was made with others than it was asked with: ",
-    )
+    told = f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']})."
+    report.require_none("settings", found, told, "the result was made with others than it was asked with: ")
 
 
 def differences(
@@ -142,9 +121,8 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         if any(audit.result["provenance"]["keys"].get("seal") or audit.described["receipt"] for audit in audits):
             report.failed("seal", "the audits were given a seal, and the bundle leaves it out.")
         else:
-            report.unchecked(
-                "seal", "there is none: nothing shows that the question was fixed before the answer was known"
-            )
+            why = "there is none: nothing shows that the question was fixed before the answer was known"
+            report.unchecked("seal", why)
         return None
     if "seal.json" not in files:
         report.failed("seal", "the bundle names one, and it is missing.")
@@ -163,10 +141,8 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
     )
     if signed.predicate["seal"] != digest:
         report.failed("seal", f"the statement names another one ({signed.predicate['seal']}).")
-    report.unchecked(
-        "date of the seal",
-        f"{date} is the signer's word, unless you had the seal (sha256 {digest}) before the audit was run",
-    )
+    why = f"{date} is the signer's word, unless you had the seal (sha256 {digest}) before the audit was run"
+    report.unchecked("date of the seal", why)
     cells, by_key = ({cell[name]: cell for cell in sealed} for name in ("cell", "audit"))
     if len(cells) < len(sealed):
         report.failed("seal", "it fixes several questions under one name, so that any of them could be shown.")
@@ -174,14 +150,9 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
     found = [cells.get(item.cell) or by_key.get(item.described["audit"]) for item in audits]
     names = [cell["cell"] for cell in found if cell is not None]
     missing, twice = [name for name in cells if name not in names], [name for name in cells if names.count(name) > 1]
-    report.require(
-        "cells",
-        not missing and not twice,
-        f"all {len(cells)} sealed audits are in the bundle.",
-        f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}."
-        if missing
-        else f"{twice[:1]} is in the bundle more than once.",
-    )
+    problems = [f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}"] if missing else []
+    problems += [f"{name!r} is in the bundle more than once" for name in twice]
+    report.require_none("cells", problems, f"all {len(cells)} sealed audits are in the bundle.")
     for audit, cell in zip(audits, found, strict=True):
         _check_sealed(audit, cell, seal, digest, report.under(audit.cell))
     return seal.predicate
@@ -192,10 +163,8 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
     if cell is None:
         report.failed("seal", "this audit was not sealed.")
     elif audit.result["provenance"]["keys"].get("seal") != digest or receipt is None or receipt["seal"] != digest:
-        report.failed(
-            "seal",
-            "the audit was not given this seal when it was run: it was answered without one, and sealed afterwards.",
-        )
+        why = "the audit was not given this seal when it was run: it was answered without one, and sealed afterwards."
+        report.failed("seal", why)
     elif not DATE.fullmatch(receipt["started"]) or not DATE.fullmatch(date):
         report.failed("seal", "its date, or when the audit began, is not a date as in 2026-01-31T12:00:00Z.")
     elif receipt["started"] < date:
@@ -218,24 +187,15 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
                 found.append(f"the root of the sealed documents of the {group} set is not theirs")
             if sealed["commitments"] != described["documents"].get(group):
                 found.append(f"the documents of the {group} set are not the sealed ones")
-        if not _units_as_sealed(audit, cell["documents"]):
+        units = {
+            (name, document): unit
+            for name, item in cell["documents"].items()
+            for document, unit in zip(item["commitments"], item["units"], strict=True)
+        }
+        if not is_one_to_one((units.get((name, document)), unit) for document, (name, unit) in audit.units.items()):
             found.append("which documents belong together")
-        report.require_none(
-            "seal",
-            found,
-            "question, documents, models, settings, seed and versions are the sealed ones.",
-            "not what was sealed: ",
-        )
-
-
-def _units_as_sealed(audit: Audit, documents: Mapping[str, Any]) -> bool:
-    """Whether the same documents belong together."""
-    sealed = {
-        (name, commitment): unit
-        for name, item in documents.items()
-        for commitment, unit in zip(item["commitments"], item["units"], strict=True)
-    }
-    return is_one_to_one((sealed.get((name, document)), unit) for document, (name, unit) in audit.units.items())
+        told = "question, documents, models, settings, seed and versions are the sealed ones."
+        report.require_none("seal", found, told, "not what was sealed: ")
 
 
 # The documents --------------------------------------------------------------------------------------------------------

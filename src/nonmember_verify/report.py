@@ -71,15 +71,12 @@ class Report:
 
     def numbers(self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE) -> None:
         """pairs: name -> (stated, found). Undefined numbers are None."""
-        wrong = {
-            name: pair
-            for name, pair in pairs.items()
-            if not agree(*pair, tolerance=tolerance) or (name.split()[0] == "p" and not _same_size(*pair))
-        }
-        if wrong:
-            name, (stated, found) = next(iter(wrong.items()))
-            self.failed(what, f"{name} is stated as {shown(stated)} and comes out as {shown(found)} ({told}).")
-            return
+        for name, (stated, found) in pairs.items():
+            is_p = name.split()[0] == "p" and isinstance(found, float) and found > 0  # which may be far below CLOSE
+            near = agree(stated, found, tolerance=tolerance)
+            if not near or (is_p and not math.isclose(stated, found, rel_tol=SIZE_OF_P)):
+                self.failed(what, f"{name} is stated as {shown(stated)} and comes out as {shown(found)} ({told}).")
+                return
         exactly = all(agree(*pair, tolerance=0.0) for pair in pairs.values())
         digits = "to the last digit" if exactly else f"within {tolerance:g} of it"
         self.ok(what, f"{', '.join(pairs)} {told}, {digits}.")
@@ -116,11 +113,6 @@ def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
     if all(isinstance(item, int | float) and not isinstance(item, bool) for item in (stated, found)):
         return bool(stated == found or abs(stated - found) <= tolerance * max(1.0, abs(found)))
     return isinstance(stated, bool) == isinstance(found, bool) and bool(stated == found)
-
-
-def _same_size(stated: Any, found: Any) -> bool:
-    """Of p-values, which may be far smaller than what is rounded away elsewhere."""
-    return not isinstance(found, float) or not found > 0 or math.isclose(stated, found, rel_tol=SIZE_OF_P)
 
 
 def shown(value: Any) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nonmember_verify.bundle import NAMES, Audit, FloatArray, Refused, json_of, table_of
-from nonmember_verify.envelope import plain
+from nonmember_verify.bundle import NAMES, Audit, FloatArray, json_of, table_of
+from nonmember_verify.envelope import Refused, plain
 from nonmember_verify.known import KINDS, NOT_SCORED, kinds_of, unknown_settings
 from nonmember_verify.questions import key_hash, part_of
 from nonmember_verify.report import Report, some

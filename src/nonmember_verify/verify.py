@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonmember_verify.bundle import ENVELOPE, Audit, Refused, read
+from nonmember_verify.bundle import ENVELOPE, Audit, read
 from nonmember_verify.canaries import commitment_of, read_private
-from nonmember_verify.envelope import PREDICATE, Signed, digests_of, opened, sha256, unread
+from nonmember_verify.envelope import PREDICATE, Refused, Signed, digests_of, opened, sha256, unread
 from nonmember_verify.holdout import read_draw
 from nonmember_verify.known import unknown_of
 from nonmember_verify.methods import METHODS
@@ -76,15 +76,11 @@ def verify(path: Path, given: Given) -> Report:
 def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -> Signed:
     if ENVELOPE not in files:
         raise Refused(f"{ENVELOPE} is missing: nothing is signed.")
-    try:
-        signed = opened(files[ENVELOPE], PREDICATE, "The statement")
-    except ValueError as error:
-        raise Refused(str(error)) from error
+    signed = opened(files[ENVELOPE], PREDICATE, "The statement")
     if given.fingerprint is None:
         report.ok("signature", f"by {signed.fingerprint}.")
-        report.unchecked(
-            "signer", "whose key that is; compare its fingerprint with one that you had otherwise (--signer FILE.pub)"
-        )
+        why = "whose key that is; compare its fingerprint with one that you had otherwise (--signer FILE.pub)"
+        report.unchecked("signer", why)
     else:
         report.require(
             "signature",
@@ -119,12 +115,8 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
     if folders != {item["folder"] for item in listed} or len(folders) != len(listed):
         wrong.append("the audits in the archive are not those of the statement")
     for item, audit in zip(listed, audits, strict=True):
-        found = {
-            "cell": audit.cell,
-            "audit": audit.described["audit"],
-            "method": audit.question["method"],
-            "decision": audit.result["verdict"]["decision"],
-        }
+        found = {"cell": audit.cell, "audit": audit.described["audit"]}
+        found |= {"method": audit.question["method"], "decision": audit.result["verdict"]["decision"]}
         wrong += [
             f"{name} of {item['folder']} is {value!r} in its files and {item[name]!r} in the statement"
             for name, value in found.items()
@@ -150,9 +142,8 @@ def check_audits(tables: Tables, audits: list[Audit], report: Report, *, observe
             own.failed("result", f"it lacks what a result of its method has ({type(error).__name__}: {error}).")
         _tell_unread(own, {"result.json": audit.result, "audit.json": audit.described})
         if trained:
-            own.unchecked(
-                "training", f"that {some(trained)} came from the stated recipes; running the audit again shows it"
-            )
+            why = f"that {some(trained)} came from the stated recipes; running the audit again shows it"
+            own.unchecked("training", why)
         if not observed:
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")
 

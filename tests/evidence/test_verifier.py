@@ -128,7 +128,7 @@ def test_a_reading_has_the_audits_words():
         (11.0, 20.4, 16.4, "about 16 readings (11 to 20)"),
     ):
         heaviest = 8.0 if estimate <= 8 else 32.0
-        reading = Reading(estimate, 0.0, low, high, None, 0.03, 0.2, 0.2, 0.5)
+        reading = Reading(estimate, low, high, None, 0.03, 0.2, 0.2, 0.5)
         assert dose.readings_of(reading, heaviest) == words == meter.readings_of(reading, heaviest)
         for decision in (
             "invalid",

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from scipy import stats
 
-from nonmember_verify.bundle import Audit, FloatArray, Refused, table_of
+from nonmember_verify.bundle import Audit, FloatArray, table_of
+from nonmember_verify.envelope import Refused
 from nonmember_verify.report import Report, agree
 from nonmember_verify.resampling import interval_of, permuted, until_decided
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion

@@ -39,23 +39,17 @@ def _by_ranks(audit: Audit, beside: str, report: Report) -> Conclusion:
         return Conclusion("invalid")
     ranks = [1 + int((other >= value).sum()) for value, other in pairs]
     sizes = [len(other) + 1 for _, other in pairs]
-    below = Fraction(0)
-    for value, other in pairs:
-        below += Fraction(int((other < value).sum()), len(other))
+    below = sum((Fraction(int((other < value).sum()), len(other)) for value, other in pairs), Fraction(0))
     _check_units(audit, published.units.tolist(), private.units.tolist(), report)
-    stated = audit.statistics
-    report.numbers(
-        "statistic and ranks",
-        {
-            "share below": (stated["value"], float(below / len(pairs))),
-            "ranks": (audit.details["ranks"], ranks),
-            "variants": (audit.details["num_variants"], sizes),
-        },
-        "from the scores",
-    )
+    found = {
+        "share below": (audit.statistics["value"], float(below / len(pairs))),
+        "ranks": (audit.details["ranks"], ranks),
+        "variants": (audit.details["num_variants"], sizes),
+    }
+    report.numbers("statistic and ranks", found, "from the scores")
     p = _rank_sum_p(sum(ranks), sizes)
-    report.numbers("p", {"p": (stated["p_value"], p)}, "from the ranks, in fractions")
-    return Conclusion(MEMBERSHIP if is_below(audit.alpha, stated["p_value"], p) else "inconclusive")
+    report.numbers("p", audit.beside(p=p), "from the ranks, in fractions")
+    return Conclusion(MEMBERSHIP if is_below(audit.alpha, audit.statistics["p_value"], p) else "inconclusive")
 
 
 def identifiers(audit: Audit, report: Report) -> Conclusion:
@@ -100,9 +94,8 @@ def _check_units(audit: Audit, published: list[int], private: list[int], report:
     num_excluded = sum(map(len, audit.result["exclusions"]["documents"].values()))
     alone = set(published) ^ set(private)
     if len(alone) > num_excluded or len(set(published)) < len(published):
-        report.failed(
-            "canaries", f"{len(alone)} have no published variant or no private one, or some have several published."
-        )
+        what = "have no published variant or no private one, or some have several published"
+        report.failed("canaries", f"{len(alone)} {what}.")
 
 
 def _rank_sum_p(total: int, sizes: list[int]) -> float:

@@ -24,6 +24,7 @@ TAIL = 0.1
 TOLERANCE = 1e-6
 DOSES, RELATED = 241, 13  # places of the curve
 PRIOR_DF = 4  # degrees of freedom of a given shape of errors
+Spread = Mapping[str, Any]
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -44,7 +45,9 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         report.failed(
             "doses", f"exceed {exceed}, exclude {wanted} and the heaviest dose {heaviest:g} must rise from 0."
         )
-    reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, _between(settings), exceed)
+    own_base, between = settings["controls"]["own_base"], settings["panel"]["between"]
+    target = np.array(list(features["target"].values()))
+    reading = curve.read(target, wanted, alpha, None if own_base else between, exceed)
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
     pairs: dict[str, tuple[Any, Any]] = {
         "of the target": (details["features"], features["target"]),
@@ -52,39 +55,35 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     }
     report.numbers("features", pairs, "from the scores")
     _check_reading(audit, curve, reading, exceed, report)
-    pairs = {
-        "readings": (
-            [item["reading"] for item in stated.values()],
-            [None if item is None else item.estimate for item in map(left_out.get, stated)],
-        )
-    }
+    estimates = [None if item is None else item.estimate for item in map(left_out.get, stated)]
+    pairs = {"readings": ([item["reading"] for item in stated.values()], estimates)}
     report.numbers("controls left out in turn", pairs, "by a second implementation", tolerance=TOLERANCE)
     known = [(stated[role]["dose"], item) for role, item in left_out.items() if item is not None]
     outside = sum(not item.low <= dose <= (math.inf if item.high is None else item.high) for dose, item in known)
-    doses, estimates = zip(
-        *((item.dose, curve.read(item.features, wanted, alpha).estimate) for item in controls.values()), strict=True
-    )
+    doses = np.array([item.dose for item in controls.values()], dtype=np.float64)
+    read = np.array([curve.read(item.features, wanted, alpha).estimate for item in controls.values()])
     gates: dict[str, float | None] = {
         "separation": curve.separation,
         "fit": reading.p_fit,
-        "order": correlation(np.array(doses, dtype=np.float64), np.array(estimates), "spearman"),
+        "order": correlation(doses, read, "spearman"),
         "left_out": float(stats.binom.sf(outside - 1, len(known), alpha)),
     }
-    if settings["controls"]["own_base"]:
+    expected = set(gates)
+    if own_base:
         gates |= _of_base(audit, list(stated))
+        expected |= {"base"} | ({"shift"} if settings["gates"]["max_shift"] is not None else set())
         if settings["gates"].get("max_weight_ratio") is not None and "weights" not in details["gates"]:
             report.unchecked("gate weights", "the target's weights were not at hand, so it was not asked")
-    holds, taken = gates_hold(audit, gates, _expected(settings), report)
-    knows_related = any(item.related and not item.dose for item in controls.values())
-    decision = _decision(audit, reading, holds, knows_related)
+    expected |= {"layout"} if settings["gates"]["max_layout_auc"] is not None else set()
+    holds, taken = gates_hold(audit, gates, expected, report)
+    if not holds or len(audit.groups["suspect"]) < MIN_DOCUMENTS:
+        decision = "invalid"
+    elif reading.p_at_most < alpha:
+        knows_related = any(item.related and not item.dose for item in controls.values())
+        decision = MEMBERSHIP if knows_related else "score_only"
+    else:
+        decision = NON_MEMBERSHIP if reading.p_at_least < alpha else "inconclusive"
     return Conclusion(decision, words_of(reading, wanted, exceed, heaviest), taken)
-
-
-def _between(settings: Mapping[str, Any]) -> Between | None:
-    other = settings["panel"]["between"]
-    if settings["controls"]["own_base"] or not other:
-        return None
-    return Between(np.array(other["covariance"]), other["relative"], other["df"])
 
 
 def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, report: Report) -> None:
@@ -99,19 +98,12 @@ def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, 
         "separation": (details["separation"], curve.separation),
         "in words": (details["readings"], readings_of(reading, heaviest)),
         "doses": (
-            [details["excluded_dose"], details["exceeded_dose"], details["heaviest_dose"]],
+            [details[f"{name}_dose"] for name in ("excluded", "exceeded", "heaviest")],
             [audit.settings["exclude"], exceed, heaviest],
         ),
     }
     origin = "from the features, by a second implementation of the curve"
     report.numbers("statistic, interval and p", pairs, origin, tolerance=TOLERANCE)
-
-
-def _expected(settings: Mapping[str, Any]) -> set[str]:
-    names = {"separation", "fit", "order", "left_out"}
-    if settings["controls"]["own_base"]:
-        names |= {"base"} | ({"shift"} if settings["gates"]["max_shift"] is not None else set())
-    return names | ({"layout"} if settings["gates"]["max_layout_auc"] is not None else set())
 
 
 def _check_exposures(audit: Audit, controls: Mapping[str, Mapping[str, Any]], report: Report) -> None:
@@ -135,14 +127,6 @@ def _check_exposures(audit: Audit, controls: Mapping[str, Mapping[str, Any]], re
         f"those of the {len(controls)} models.",
         f"{', '.join([*wrong, *missing][:3])}: what it read is stated differently, or it was left out.",
     )
-
-
-def _decision(audit: Audit, reading: Reading, holds: bool, knows_related: bool) -> str:
-    if not holds or len(audit.groups["suspect"]) < MIN_DOCUMENTS:
-        return "invalid"
-    if reading.p_at_most < audit.alpha:
-        return MEMBERSHIP if knows_related else "score_only"
-    return NON_MEMBERSHIP if reading.p_at_least < audit.alpha else "inconclusive"
 
 
 # Features -------------------------------------------------------------------------------------------------------------
@@ -241,16 +225,8 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Between:
-    covariance: FloatArray
-    relative: float
-    df: float
-
-
-@dataclass(frozen=True)
 class Reading:
     estimate: float
-    related: float
     low: float
     high: float | None
     cleared: float | None
@@ -298,13 +274,14 @@ class Curve:
         return math.sqrt(float(rise @ np.linalg.inv(self.covariance) @ rise))
 
     def read(
-        self, features: FloatArray, wanted: float, alpha: float, between: Between | None = None, exceeded: float = 0.0
+        self, features: FloatArray, wanted: float, alpha: float, between: Spread | None = None, exceeded: float = 0.0
     ) -> Reading:
+        """between: covariance, relative and df of what other targets differ by; None: of the controls' own base."""
         means = interpolate.PchipInterpolator(self.doses, self.monotone)(self.grid)
         squared = self._distances(features, means, between)
         by_dose = squared.min(axis=1)
         best = int(by_dose.argmin())
-        df = self.df if between is None else min(self.df, between.df)
+        df = min(self.df, between["df"]) if between else self.df
         roots = np.sign(self.grid[best] - self.grid) * np.sqrt(np.maximum(by_dose - by_dose[best], 0.0))
         at_least, at_most = stats.t.cdf(roots, df), stats.t.cdf(-roots, df)
         kept = [index for index in range(DOSES) if min(at_least[index], at_most[index]) > alpha / 2]
@@ -322,7 +299,6 @@ class Curve:
         spare = max(1, len(features) - free - (beyond > 0))
         return Reading(
             float(self.grid[best]),
-            float(self.related_grid[index]),
             float(self.grid[kept[0]]),
             None if kept[-1] == DOSES - 1 else float(self.grid[kept[-1]]),
             float(self.grid[after]) if after < DOSES else None,
@@ -332,14 +308,14 @@ class Curve:
             float(stats.f.sf((float(by_dose[best]) - beyond) / spare, spare, df)),
         )
 
-    def _distances(self, features: FloatArray, means: FloatArray, between: Between | None) -> FloatArray:
+    def _distances(self, features: FloatArray, means: FloatArray, between: Spread | None) -> FloatArray:
         """[doses, related]"""
         share = self.share(self.grid[:, None], self.related_grid[None])
         errors = features - means[:, None] - share[..., None] * self.effect
         inverse = np.linalg.inv(self._covariances(means, between))
         return np.asarray((errors[..., None, :] @ inverse @ errors[..., None])[..., 0, 0])
 
-    def _covariances(self, means: FloatArray, between: Between | None) -> FloatArray:
+    def _covariances(self, means: FloatArray, between: Spread | None) -> FloatArray:
         """[doses, related, F, F] of one more model."""
         share = self.share(self.grid[:, None], self.related_grid[None])
         right = np.clip(np.searchsorted(self.doses, self.grid, side="right"), 1, len(self.doses) - 1)
@@ -350,9 +326,9 @@ class Curve:
         weights[..., -1] = share
         leverage = ((weights @ self.inverse) * weights).sum(axis=-1)
         covariance = self.covariance * (1 + leverage)[..., None, None]
-        if between is not None:
+        if between:
             rise = means - means[0]
-            more = between.covariance + between.relative**2 * rise[:, :, None] * rise[:, None, :]
+            more = np.array(between["covariance"]) + between["relative"] ** 2 * rise[:, :, None] * rise[:, None, :]
             covariance = covariance + more[:, None]
         return np.asarray(covariance)
 

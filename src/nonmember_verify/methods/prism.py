@@ -102,10 +102,8 @@ def _check_power(audit: Audit, report: Report) -> bool:
         if stated is not None or delta is not None or agreement is not None:
             report.failed("power", "the question asks for it and it is not there, or the other way round.")
         return True
-    third, found = audit.groups["third"].values, _of_distillation(audit)
-    rho = [
-        correlation(third[role], third["target"], audit.settings["rank_metric"]) for role in ("reference", "distilled")
-    ]
+    third, found, metric = audit.groups["third"].values, _of_distillation(audit), audit.settings["rank_metric"]
+    rho = [correlation(third[role], third["target"], metric) for role in ("reference", "distilled")]
     numbers = {
         "rho_reference_target": rho[0],
         "rho_distilled_target": rho[1],
