@@ -34,7 +34,7 @@ def read(path: Path) -> dict[str, bytes]:
             if strange := [entry for entry in entries if entry.compress_type != zipfile.ZIP_STORED or entry.is_dir()]:
                 raise Refused(f"{strange[0].filename} is compressed, or a folder; a bundle holds plain files.")
             return {name: archive.read(name) for name in names}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
         raise Refused(f"The archive cannot be read ({error}): it is not a bundle, or it is damaged.") from error
 
 

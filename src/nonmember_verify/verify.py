@@ -63,6 +63,8 @@ def verify(path: Path, given: Given) -> Report:
         check_audits(tables, audits, report, observed=given.model is not None)
         _check_given(files, audits, given, report)
         _tell_unread(report, {ENVELOPE: signed.predicate, "seal.json": seal, "observations.json": tables.keys})
+    except OSError:  # of a file that cannot be read
+        raise
     except Refused as error:
         report.failed("bundle", str(error))
     except Exception as error:  # whatever values lead to that are not what a bundle holds
@@ -192,7 +194,9 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
     if given.model is None:
         return
     if given.observe is None or not given.has_documents:
-        report.failed("model", "not looked at: --model needs the whole package, --documents and --secret.")
+        report.failed(
+            "model", "not looked at: it needs --documents, --secret and the whole package (nonmember verify)."
+        )
     else:
         given.observe(files, audits, given, report)
 

@@ -80,8 +80,8 @@ def test_a_name_that_the_terminal_cannot_show_ends_nothing(tmp_path):
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "No such file or directory: '?'" in done.stdout
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No such file or directory: '\\u540d'" in done.stderr
 
 
 def test_a_name_makes_no_line_of_its_own():
