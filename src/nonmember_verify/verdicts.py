@@ -28,17 +28,13 @@ class Conclusion:
 
 
 def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
-    stated, decision = audit.result["verdict"], found.decision
-    allowed = claim(audit.question["method"], decision, **found.words)
-    committed = audit.described["documents"]
-    num_excluded = sum(map(len, audit.result["exclusions"]["documents"].values()))
-    total = sum(map(len, committed.values()))
+    stated, decision, method = audit.result["verdict"], found.decision, audit.question["method"]
+    allowed = claim(method, decision, **found.words)
+    excluded, total = audit.result["exclusions"]["documents"], sum(map(len, audit.described["documents"].values()))
     if audit.described["thresholds"]["max_excluded"] != MOST_EXCLUDED:
         report.failed("thresholds", f"more than {MOST_EXCLUDED:.0%} of documents may never be excluded.")
-    too_few = any(
-        left_out and len(audit.groups[name]) < least_of(audit.question["method"])
-        for name, left_out in audit.result["exclusions"]["documents"].items()
-    )
+    too_few = any(left_out and len(audit.groups[name]) < least_of(method) for name, left_out in excluded.items())
+    num_excluded = sum(map(len, excluded.values()))
     if not _layout_holds(audit, report) or too_few or (num_excluded / total if total else 1.0) > MOST_EXCLUDED:
         decision, allowed = "invalid", INVALID
     if stated["decision"] == "invalid" != decision:

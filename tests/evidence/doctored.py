@@ -176,6 +176,30 @@ def put(*path: Any) -> Callable[[Any], None]:
     return change
 
 
+def in_result(*path: Any) -> Callable[[Files], Files]:
+    return edited(RESULT, put(*path))
+
+
+def in_numbers(*path: Any) -> Callable[[Files], Files]:
+    return in_result("statistics", *path)
+
+
+def in_details(*path: Any) -> Callable[[Files], Files]:
+    return in_numbers("details", *path)
+
+
+def gate_lost(name: str) -> Callable[[Files], Files]:
+    return in_details("gates", lambda gates: {other: gate for other, gate in gates.items() if other != name})
+
+
+def in_told(*path: Any) -> Callable[[Files], Files]:
+    return edited(TOLD, put(*path))
+
+
+def in_scores(*path: Any) -> Callable[[Files], Files]:
+    return rows(SCORES, put(*path))
+
+
 def drop_row(columns: dict[str, list[Any]]) -> None:
     for values in columns.values():
         values.pop(3)
@@ -266,15 +290,15 @@ def dropped_everywhere(files: Files) -> Files:
     """A document that was never there: neither committed nor scored, and the result counts without it."""
     files = rows(SCORES, drop_row)(files)
     files = edited(TOLD, lambda told: told["documents"]["suspect"].pop(3))(files)
-    return edited(RESULT, put("statistics", "num_documents", lambda number: number - 1))(files)
+    return in_numbers("num_documents", lambda number: number - 1)(files)
 
 
 def excluded(files: Files) -> Files:
     document = json.loads(files[TOLD])["documents"]["suspect"][3]
     reason = {"suspect": {document: "target: no scored token: the text has fewer than two tokens"}}
     files = rows(SCORES, drop_row)(files)
-    files = edited(RESULT, put("exclusions", "documents", reason))(files)
-    return edited(RESULT, put("statistics", "num_documents", lambda number: number - 1))(files)
+    files = in_result("exclusions", "documents", reason)(files)
+    return in_numbers("num_documents", lambda number: number - 1)(files)
 
 
 def payload(change: Callable[[dict[str, Any]], None]) -> Callable[[Files], Files]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doctored import RESULT, edited, made_invalid, plain, put, require_found, written
+from doctored import RESULT, edited, in_numbers, in_result, made_invalid, plain, require_found, written
 from made_up_audits import SECRET, TELLING, Chat, audited, builder, bundled, checked, gathered
 from made_up_questions import CLOZE, DOSE, PRISM, PRISM_GATES, REFERENCE, audit, decop, every, named, texts
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_checked_is_said_and_not_held_against_anybody(name, tmp_p
 def test_numbers_that_no_verdict_rests_on_are_said_to_be_unchecked(name, tmp_path, capsys):
     """And a verdict or a claim that such a method cannot have is found."""
     files = bundled([gathered(dict(every())[name], tmp_path / "run")], tmp_path / "honest")
-    other = edited(RESULT, put("statistics", "value", 0.123))(files)
+    other = in_numbers("value", 0.123)(files)
     for path in (tmp_path / "honest", written(other, tmp_path / "other")):
         report = checked(path)
         assert not report.failures
@@ -143,7 +143,7 @@ def test_numbers_that_no_verdict_rests_on_are_said_to_be_unchecked(name, tmp_pat
         ("decision", "evidence_of_non_membership", "and the numbers say score_only"),
         ("allowed_claim", "It was read.", "what is claimed is more, or other"),
     ):
-        require_found(written(edited(RESULT, put("verdict", place, value))(files), tmp_path / "lie"), sentence)
+        require_found(written(in_result("verdict", place, value)(files), tmp_path / "lie"), sentence)
 
 
 def test_which_sets_of_documents_were_not_given_is_said(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doctored import SCORES, put, require_found, rows, with_identity, written
+from doctored import in_scores, put, require_found, with_identity, written
 from made_up_audits import SECRET, bundled, checked, gathered
 from made_up_questions import identifiers
 
@@ -26,7 +26,7 @@ def test_who_has_the_documents_finds_and_draws_the_same(files, tmp_path):
     ("lie", "sentence"),
     [
         (with_identity(put("seed", 6)), "not those of the documents and the seed: the alternatives set"),
-        (rows(SCORES, put("unit", 3, 11)), "counted with those of another unit"),
+        (in_scores("unit", 3, 11), "counted with those of another unit"),
     ],
 )
 def test_alternatives_that_the_seed_did_not_draw_are_found(files, lie, sentence, tmp_path):

@@ -17,6 +17,9 @@ from doctored import (
     TOLD,
     Files,
     edited,
+    in_details,
+    in_result,
+    in_told,
     made_invalid,
     plain,
     put,
@@ -157,7 +160,7 @@ def test_sealed_audits_hold_whatever_came_of_them(tmp_path):
 
 # Of a method that this version does not have, with a setting and a kind of measurement of its own.
 later_method = together(
-    edited(TOLD, put("columns", "suspect", "target", "kind", "Sampled")),
+    in_told("columns", "suspect", "target", "kind", "Sampled"),
     with_identity(lambda item: item["method"].update(method="prism_3", num_samples=9)),
 )
 
@@ -184,36 +187,33 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
         True,
     ),
     "a kind of measurement": (
-        edited(TOLD, put("columns", "suspect", "target", "kind", "Sampled")),
+        in_told("columns", "suspect", "target", "kind", "Sampled"),
         "measurement 'Sampled' is unknown to this verifier",
         True,
     ),
     "a counterfeit reference": (with_identity(put("method", "sham", {"kind": "Damaged"})), "setting sham.kind", True),
     "a method": (later_method, "the arithmetic of prism_3 is not implemented here", True),
     "a verdict": (
-        edited(RESULT, put("verdict", "decision", "evidence_of_partial_membership")),
+        in_result("verdict", "decision", "evidence_of_partial_membership"),
         "verdict 'evidence_of_partial_membership' is unknown to this verifier",
         True,
     ),
-    "a schema": (edited(RESULT, put("schema_version", 4)), "schema version 4 is unknown to this verifier", True),
+    "a schema": (in_result("schema_version", 4), "schema version 4 is unknown to this verifier", True),
     "a format of questions": (with_identity(put("format", 3)), "format 3 is unknown to this verifier", True),
     "a format of bundles": (lambda files: signed(files, format=2), "format 2 of a bundle is unknown", True),
     "a score": (another_score(kind="MinKSquared", name="mink2(0.2)"), "the score .kind MinKSquared", False),
     "a setting of a score": (another_score(skip=1), "the score .*skip 1.* or one of its settings is unknown", False),
     "a gate": (
-        edited(RESULT, put("statistics", "details", "gates", "luck", {"value": 1, "bound": 0, "passed": True})),
+        in_details("gates", "luck", {"value": 1, "bound": 0, "passed": True}),
         "gate luck is unknown to this verifier",
         True,
     ),
     "a gate that did not hold": (
-        together(
-            edited(RESULT, put("statistics", "details", "gates", "luck", {"value": 0, "bound": 1, "passed": False})),
-            edited(RESULT, made_invalid),
-        ),
+        together(in_details("gates", "luck", {"value": 0, "bound": 1, "passed": False}), edited(RESULT, made_invalid)),
         "gate luck is unknown to this verifier",
         True,
     ),
-    "a field": (edited(RESULT, put("health", "temperature", 36.6)), "health", False),
+    "a field": (in_result("health", "temperature", 36.6), "health", False),
     "a file": (lambda files: signed({**files, "audits/000/notes.json": b"{}"}), "audits/000/notes.json", False),
 }
 

@@ -21,6 +21,11 @@ from doctored import (
     dropped_everywhere,
     edited,
     excluded,
+    in_details,
+    in_numbers,
+    in_result,
+    in_scores,
+    in_told,
     observation,
     one_cell_less,
     payload,
@@ -75,16 +80,13 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "signed by another key",
     ),
     # Numbers.
-    "one digit of p": (edited(RESULT, put(*NUMBERS, "p_value", another_digit)), "p is stated as"),
-    "a smaller p": (edited(RESULT, put(*NUMBERS, "p_value", 0.004)), "p is stated as 0.004"),
-    "another statistic": (edited(RESULT, put(*NUMBERS, "value", lambda item: item + 0.05)), "Delta is stated as"),
-    "a narrower interval": (edited(RESULT, put(*NUMBERS, "ci_low", lambda item: item + 0.01)), "low is stated as"),
-    "an interval moved": (edited(RESULT, put(*NUMBERS, "ci_high", lambda item: item + 0.01)), "high is stated as"),
-    "another correlation": (
-        edited(RESULT, put(*NUMBERS, "details", "rho_reference_target", 0.99)),
-        "rho_reference_target is stated as",
-    ),
-    "a score of one document": (rows(SCORES, put("target", 5, lambda item: item + 0.2)), "and its tokens give"),
+    "one digit of p": (in_numbers("p_value", another_digit), "p is stated as"),
+    "a smaller p": (in_numbers("p_value", 0.004), "p is stated as 0.004"),
+    "another statistic": (in_numbers("value", lambda item: item + 0.05), "Delta is stated as"),
+    "a narrower interval": (in_numbers("ci_low", lambda item: item + 0.01), "low is stated as"),
+    "an interval moved": (in_numbers("ci_high", lambda item: item + 0.01), "high is stated as"),
+    "another correlation": (in_details("rho_reference_target", 0.99), "rho_reference_target is stated as"),
+    "a score of one document": (in_scores("target", 5, lambda item: item + 0.2), "and its tokens give"),
     "scores in another order": (rows(SCORES, lambda columns: columns["document"].reverse()), "stand in another order"),
     "log-probabilities of a document": (
         lambda files: rows(f"tokens/{tokens_of(files, 'target')}.parquet", put("log_prob", 4, 0, -20.0))(files),
@@ -104,16 +106,16 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     # Verdicts.
     "a verdict": (
-        edited(RESULT, put("verdict", "decision", "evidence_of_non_membership")),
+        in_result("verdict", "decision", "evidence_of_non_membership"),
         "is stated, and the numbers say inconc",
     ),
     "a verdict of a test that has none": (
         edited("audits/001/result.json", put("verdict", "decision", "score_only")),
         "numbers say evidence_of_membership",
     ),
-    "a stronger claim": (edited(RESULT, put("verdict", TELLS, STRONG)), "what is claimed is more, or other"),
+    "a stronger claim": (in_result("verdict", TELLS, STRONG), "what is claimed is more, or other"),
     "a finding hidden as invalid": (
-        together(edited(RESULT, put("verdict", "decision", "invalid")), edited(RESULT, put("verdict", TELLS, HIDDEN))),
+        together(in_result("verdict", "decision", "invalid"), in_result("verdict", TELLS, HIDDEN)),
         "invalid is stated, and the numbers say",
     ),
     "another verdict in the statement": (
@@ -130,9 +132,9 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "a document dropped": (rows(SCORES, drop_row), "1 committed documents of the suspect set are neither scored nor"),
     "a document dropped without a trace": (dropped_everywhere, "documents of the suspect set are not the sealed ones"),
     "a document excluded that can be scored": (excluded, "was left out .* and can be scored"),
-    "a document exchanged": (rows(SCORES, put("document", 2, "ab" * 32)), "not among the committed ones"),
+    "a document exchanged": (in_scores("document", 2, "ab" * 32), "not among the committed ones"),
     "a commitment exchanged": (
-        together(rows(SCORES, put("document", 2, "ab" * 32)), edited(TOLD, put("documents", "suspect", 2, "ab" * 32))),
+        together(in_scores("document", 2, "ab" * 32), in_told("documents", "suspect", 2, "ab" * 32)),
         "not the sealed ones",
     ),
     "a document twice": (
@@ -141,7 +143,7 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         ),
         "committed to twice",
     ),
-    "another number of documents": (edited(RESULT, put(*NUMBERS, "num_documents", 4000)), "the result counts 4000"),
+    "another number of documents": (in_numbers("num_documents", 4000), "the result counts 4000"),
     # Models.
     "scores of another model": (tables_exchanged, "scored under another model than target"),
     "observations called those of another model": (
@@ -150,39 +152,25 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     "observations of another model": (observation("model", "another", rename=True), "under another model than target"),
     "observations of other documents": (observation("corpus", "ff" * 32, rename=True), "scored on other documents"),
-    "a recipe exchanged": (
-        edited(TOLD, put("recipes", "target", {"scratch": "x"})),
-        "the recipe of target is not that",
-    ),
-    "a model called another": (
-        edited(RESULT, put("provenance", "keys", "target", "0" * 16)),
-        "the recipe of target is not that",
-    ),
+    "a recipe exchanged": (in_told("recipes", "target", {"scratch": "x"}), "the recipe of target is not that"),
+    "a model called another": (in_result("provenance", "keys", "target", "0" * 16), "the recipe of target is not that"),
     "a recipe left out": (
         edited(TOLD, lambda told: told["recipes"].pop("distilled")),
         "the recipe of distilled is not",
     ),
     # The question.
-    "alpha in the result": (edited(RESULT, put("question", "alpha", 0.99)), "alpha is 0.99 in the result and 0.05"),
+    "alpha in the result": (in_result("question", "alpha", 0.99), "alpha is 0.99 in the result and 0.05"),
     "alpha in the settings": (
-        together(
-            edited(RESULT, put("question", "alpha", 0.99)), edited(RESULT, put("question", "settings", "alpha", 0.99))
-        ),
+        together(in_result("question", "alpha", 0.99), in_result("question", "settings", "alpha", 0.99)),
         "made with others than it was asked with: settings.alpha",
     ),
-    "alpha in the question": (edited(TOLD, put("identity", "method", "alpha", 0.99)), "was exchanged, or a setting"),
+    "alpha in the question": (in_told("identity", "method", "alpha", 0.99), "was exchanged, or a setting"),
     "alpha throughout": (with_identity(put("method", "alpha", 0.99)), "not what was sealed: .*identity.method.alpha"),
     "another seed until it is significant": (with_identity(put("seed", 77)), "not what was sealed: .*identity.seed"),
     "a margin that clears": (with_identity(put("method", "margin", 0.0001)), "not what was sealed: .*method.margin"),
     "more resamples": (with_identity(put("method", "num_resamples", 201)), "sealed: .*method.num_resamples"),
-    "a threshold": (
-        edited(TOLD, put("thresholds", "max_excluded", 0.9)),
-        "not what was sealed: thresholds.max_excluded",
-    ),
-    "versions swapped": (
-        edited(RESULT, put("provenance", "versions", "torch", "1.0")),
-        "not what was sealed: versions.torch",
-    ),
+    "a threshold": (in_told("thresholds", "max_excluded", 0.9), "not what was sealed: thresholds.max_excluded"),
+    "versions swapped": (in_result("provenance", "versions", "torch", "1.0"), "not what was sealed: versions.torch"),
     # The seal and its cells.
     "a cell left out": (one_cell_less, "1 of 2 sealed audits were left out, first 'two'"),
     "the seal left out": (
@@ -191,9 +179,7 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     ),
     "a seal that is missing": (lambda files: signed(without("seal.json")(files)), "names one, and it is missing"),
     "a seal made afterwards": (
-        together(
-            edited(RESULT, lambda result: result["provenance"]["keys"].pop("seal")), edited(TOLD, put("receipt", None))
-        ),
+        together(edited(RESULT, lambda result: result["provenance"]["keys"].pop("seal")), in_told("receipt", None)),
         "it was answered without one, and sealed afterwards",
     ),
     "another seal": (

@@ -14,6 +14,12 @@ from doctored import (
     Files,
     edited,
     excluded,
+    gate_lost,
+    in_details,
+    in_numbers,
+    in_result,
+    in_scores,
+    in_told,
     plain,
     put,
     require_found,
@@ -28,7 +34,6 @@ from doctored import (
 from nonmember.evidence.bundle import as_json
 from nonmember_verify.known import INVALID
 
-NUMBERS = ("statistics",)
 COLUMNS = ("columns", "suspect")
 ZLIB = {"kind": "Scored", "role": "target", "tables": [], "score": {"kind": "Zlib", "name": "zlib"}}
 
@@ -94,105 +99,73 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, lambda item: item["statistics"]["details"]["gates"]["kl"].update(passed=False)),
         "and passed is",
     ),
-    "a gate's number": (
-        "gates",
-        edited(RESULT, put(*NUMBERS, "details", "gates", "nll_third", "value", -3.0)),
-        "nll_third is stated as -3.0",
-    ),
+    "a gate's number": ("gates", in_details("gates", "nll_third", "value", -3.0), "nll_third is stated as -3.0"),
     "a gate left out": (
         "gates",
-        edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("reference_gain")),
+        gate_lost("reference_gain"),
         "reference_gain is missing, though the question has its bound",
     ),
     "canaries by a score of texts together": (
         "canaries",
-        edited(RESULT, put("question", "settings", "score", "kind", "Lira")),
+        in_result("question", "settings", "score", "kind", "Lira"),
         "Lira depends on the texts that are scored together",
     ),
     "a gate left out that would not let it be cleared": (
         "knowing",
-        together(
-            edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("target_gain")),
-            edited(RESULT, put("verdict", "decision", "evidence_of_non_membership")),
-        ),
+        together(gate_lost("target_gain"), in_result("verdict", "decision", "evidence_of_non_membership")),
         "target_gain is missing, though the question has its bound",
     ),
     "a gate's bound": (
         "gates",
-        edited(RESULT, put(*NUMBERS, "details", "gates", "ce", "bound", -9.0)),
+        in_details("gates", "ce", "bound", -9.0),
         "ce has the bound -9.0, which is not that of the question",
     ),
     "a hash that need not be checked": (
         "prism",
-        together(edited(TOLD, put("redacted", ["identity"])), edited(TOLD, put("identity", "seed", 6))),
+        together(in_told("redacted", ["identity"]), in_told("identity", "seed", 6)),
         "the question has the hash",
     ),
     "related text that a control read": (
         "dose",
-        edited(RESULT, put(*NUMBERS, "details", "controls", 0, "related", 8)),
+        in_details("controls", 0, "related", 8),
         "what it read is stated differently",
     ),
-    "identifiers of another form": (
-        "identifiers",
-        edited(RESULT, put(*NUMBERS, "details", "forms", "UUID", 4)),
-        "are not as many as were scored",
-    ),
+    "identifiers of another form": ("identifiers", in_details("forms", "UUID", 4), "are not as many as were scored"),
     "identifiers by the mean of their tokens": (
         "identifiers",
-        edited(TOLD, put("columns", "suspect", "target", "score", {"kind": "Loss", "name": "loss"})),
+        in_told("columns", "suspect", "target", "score", {"kind": "Loss", "name": "loss"}),
         "identifiers are scored by LogProbability, and Log.*Loss is stated",
     ),
-    "the score of an identifier": ("identifiers", rows(SCORES, put("target", 3, 0.0)), "and its tokens give"),
+    "the score of an identifier": ("identifiers", in_scores("target", 3, 0.0), "and its tokens give"),
     "alternatives that are missing": (
         "identifiers",
         edited(TOLD, lambda told: told["documents"]["alternatives"].pop()),
         "not as many as asked",
     ),
-    "documents by themselves": ("prism by clusters", rows(SCORES, put("unit", 1, 39)), "is stated as"),
-    "how often a control read": (
-        "dose",
-        edited(RESULT, put(*NUMBERS, "details", "controls", 2, "dose", 4)),
-        "what it read is stated differently",
-    ),
+    "documents by themselves": ("prism by clusters", in_scores("unit", 1, 39), "is stated as"),
+    "how often a control read": ("dose", in_details("controls", 2, "dose", 4), "what it read is stated differently"),
     "a control left out": (
         "dose",
         edited(RESULT, lambda item: item["statistics"]["details"]["controls"].pop(1)),
         "or it was left out",
     ),
-    "fewer readings": ("dose", edited(RESULT, put(*NUMBERS, "value", 7.7)), "readings is stated as 7.7"),
-    "readings in words": (
-        "dose",
-        edited(RESULT, put(*NUMBERS, "details", "readings", "none")),
-        "in words is stated as none",
-    ),
-    "another dose that was excluded": (
-        "dose",
-        edited(RESULT, put(*NUMBERS, "details", "excluded_dose", 1)),
-        "doses is stated as",
-    ),
-    "p of the dose": ("dose", edited(RESULT, put(*NUMBERS, "p_value", lambda item: item / 2 + 1e-4)), "p is stated as"),
+    "fewer readings": ("dose", in_numbers("value", 7.7), "readings is stated as 7.7"),
+    "readings in words": ("dose", in_details("readings", "none"), "in words is stated as none"),
+    "another dose that was excluded": ("dose", in_details("excluded_dose", 1), "doses is stated as"),
+    "p of the dose": ("dose", in_numbers("p_value", lambda item: item / 2 + 1e-4), "p is stated as"),
     "a score of a control": (
         "dose",
-        lambda files: rows(
-            SCORES,
-            put(
-                next(name for name in json.loads(files[TOLD])["columns"]["suspect"] if name.startswith("control")),
-                3,
-                0.0,
-            ),
+        lambda files: in_scores(
+            next(name for name in json.loads(files[TOLD])["columns"]["suspect"] if name.startswith("control")), 3, 0.0
         )(files),
         "and its tokens give",
     ),
     "a variant of the score that nobody asked for": (
         "dose",
-        edited(TOLD, put("columns", "suspect", "target/minkpp(0.2)", "score", "compat", "official")),
+        in_told("columns", "suspect", "target/minkpp(0.2)", "score", "compat", "official"),
         "compat official.* which the question does not ask for",
     ),
-    "a gate of the dose left out": (
-        "dose",
-        edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("fit")),
-        "fit is missing, though the question has its bound",
-    ),
+    "a gate of the dose left out": ("dose", gate_lost("fit"), "fit is missing, though the question has its bound"),
     "answers called wrong": ("decop", answered(["wrong"] * 8), "difference is stated as"),
     "membership where works are known alike": (
         "decop",
@@ -207,8 +180,8 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "token statistics left out behind a kind of score that nobody asked for": (
         "prism",
         together(
-            edited(TOLD, put("columns", "suspect", "target", "score", "kind", "Own")),
-            edited(TOLD, put("columns", "suspect", "target", "tables", [])),
+            in_told("columns", "suspect", "target", "score", "kind", "Own"),
+            in_told("columns", "suspect", "target", "tables", []),
         ),
         "was scored by Own .*, and the question asks for MinKPlusPlus",
     ),
@@ -223,7 +196,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "canaries that do not suit, left without private variants": (
         "canaries",
-        rows(SCORES, put("unit", 3, 999)),
+        in_scores("unit", 3, 999),
         "have no published variant or no private one",
     ),
     "a finding hidden by a target that is no reference": (
@@ -233,18 +206,15 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a finding hidden by a health that no verdict rests on": (
         "difference",
-        together(
-            hidden("The health of the distilled reference was not measured"),
-            edited(RESULT, put("health", "training", {})),
-        ),
+        together(hidden("The health of the distilled reference was not measured"), in_result("health", "training", {})),
         "invalid is stated, and the numbers say evidence_of_membership",
     ),
     "a finding hidden by exclusions from a set that is not there": (
         "difference",
         together(
             hidden(""),
-            edited(RESULT, put("exclusions", "documents", "x", dict.fromkeys(map(str, range(99)), "lost"))),
-            edited(TOLD, put("columns", "x", {"embedding": {"kind": "Embedded", "role": "target", "tables": []}})),
+            in_result("exclusions", "documents", "x", dict.fromkeys(map(str, range(99)), "lost")),
+            in_told("columns", "x", {"embedding": {"kind": "Embedded", "role": "target", "tables": []}}),
         ),
         "the x set has no commitments",
     ),
@@ -258,7 +228,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(TOLD, lambda told: (told["documents"].pop("heldout"), told["columns"].pop("heldout"))),
         "the heldout set of the question is not there",
     ),
-    "a share of right answers": ("decop", rows(SCORES, put("decop", 2, 0.9)), "has 0.9, and [0-9] of 4 are right"),
+    "a share of right answers": ("decop", in_scores("decop", 2, 0.9), "has 0.9, and [0-9] of 4 are right"),
     "doses that do not rise": ("dose", with_identity(put("method", "exceed", -1)), "exceed -1, exclude 2 and the heav"),
     "answers that are wrong and correct": (
         "decop",
@@ -267,9 +237,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a document excluded for a column that the method has not": (
         "prism",
-        together(
-            excluded, edited(TOLD, put(*COLUMNS, "embedding", {"kind": "Embedded", "role": "target", "tables": []}))
-        ),
+        together(excluded, in_told(*COLUMNS, "embedding", {"kind": "Embedded", "role": "target", "tables": []})),
         "embedding of the suspect set is of the kind Embedded, and prism has none",
     ),
     "a document excluded for a score that the test does not take": (
@@ -277,7 +245,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         together(
             excluded,
             rows(SCORES, lambda columns: columns.update(zlib=columns["target"])),
-            lambda files: edited(TOLD, put(*COLUMNS, "zlib", ZLIB | {"tables": [tokens_of(files, "target")]}))(files),
+            lambda files: in_told(*COLUMNS, "zlib", ZLIB | {"tables": [tokens_of(files, "target")]})(files),
         ),
         "was left out .* and can be scored",
     ),
@@ -289,7 +257,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "scores that are no numbers": (
         "order",
-        rows(SCORES, put("mean_shuffled", 3, float("nan"))),
+        in_scores("mean_shuffled", 3, float("nan")),
         "mean_shuffled of the suspect set holds what is no finite number",
     ),
     "scores that are text": (
@@ -297,7 +265,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         rows(SCORES, lambda columns: columns.update(canonical=list(map(str, columns["canonical"])))),
         "canonical of the suspect set holds what is no finite number",
     ),
-    "a p that is small, called far smaller": ("decop", edited(RESULT, put(*NUMBERS, "p_value", 1e-300)), "as 1e-300"),
+    "a p that is small, called far smaller": ("decop", in_numbers("p_value", 1e-300), "as 1e-300"),
     "a recipe exchanged beside one that lacks a path": (
         "prism",
         edited(
@@ -312,7 +280,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a reference distilled on other documents": (
         "prism",
-        edited(TOLD, put("recipes", "distilled", "corpus", "f" * 64)),
+        in_told("recipes", "distilled", "corpus", "f" * 64),
         "the corpus of distilled is not that of the question",
     ),
     "a control that does not suit left out": (
@@ -322,7 +290,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a control listed twice": (
         "dose",
-        edited(RESULT, put(*NUMBERS, "details", "controls", lambda items: [items[-1] | {"reading": 3.0}, *items])),
+        in_details("controls", lambda items: [items[-1] | {"reading": 3.0}, *items]),
         "a role is listed twice",
     ),
     "tokens of a document listed twice": (
@@ -335,45 +303,32 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a passage likelier than its tokens": (
         "extraction",
-        rows(SCORES, put("target", 3, lambda value: value + 0.01)),
+        in_scores("target", 3, lambda value: value + 0.01),
         r"target of the suspect set is stated as .* and its tokens give",
     ),
     "a share of extractable documents raised": (
         "extraction",
-        edited(RESULT, put(*NUMBERS, "details", "suspect", "share_at_least", "0.001", lambda share: share + 0.025)),
+        in_details("suspect", "share_at_least", "0.001", lambda share: share + 0.025),
         "numbers of the suspect set",
     ),
     "discoverable documents of unread text made fewer": (
         "extraction",
-        edited(RESULT, put(*NUMBERS, "details", "heldout", "num_discoverable", "10000", 0)),
+        in_details("heldout", "num_discoverable", "10000", 0),
         "numbers of the heldout set",
     ),
     "fewer tries than it takes": (
         "extraction",
-        edited(
-            RESULT,
-            put(
-                *NUMBERS, "details", "most_extractable", lambda most: {k: {**v, "tries": 2.0} for k, v in most.items()}
-            ),
-        ),
+        in_details("most_extractable", lambda most: {k: {**v, "tries": 2.0} for k, v in most.items()}),
         "probability or tries of document",
     ),
     "another document called the most extractable": (
         "extraction",
-        edited(
-            RESULT,
-            put(
-                *NUMBERS,
-                "details",
-                "most_extractable",
-                lambda most: dict(zip(reversed(most), most.values(), strict=True)),
-            ),
-        ),
+        in_details("most_extractable", lambda most: dict(zip(reversed(most), most.values(), strict=True))),
         "probability or tries of document",
     ),
     "a seal that nobody gave": (
         "prism",
-        edited(TOLD, put("receipt", {"seal": "0" * 64, "audit": "", "started": ""})),
+        in_told("receipt", {"seal": "0" * 64, "audit": "", "started": ""}),
         "the bundle leaves it out",
     ),
 }

@@ -17,6 +17,9 @@ from doctored import (
     TOLD,
     Files,
     edited,
+    in_details,
+    in_scores,
+    in_told,
     observation,
     put,
     require_found,
@@ -95,18 +98,18 @@ def two_of_one_name(predicate: dict[str, Any]) -> None:
 
 
 def receipt(name: str, value: str) -> Callable[[Files], Files]:
-    return edited(TOLD, put("receipt", name, value))
+    return in_told("receipt", name, value)
 
 
 LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "another score": (rescored(by_loss), r"scored by Loss, and the question asks for MinKPlusPlus \(k 0.2"),
     "another share of tokens": (rescored(by_another_k), r"MinKPlusPlus \(k 0.5.* the question asks for .*k 0.2"),
     "a score called another": (
-        edited(TOLD, put(*COLUMNS, "target", "score", "name", "loss")),
+        in_told(*COLUMNS, "target", "score", "name", "loss"),
         r"has the score minkpp\(0.2\), and is stated to have loss",
     ),
     "a variant of the score": (
-        edited(TOLD, put(*COLUMNS, "target", "score", "compat", "official")),
+        in_told(*COLUMNS, "target", "score", "compat", "official"),
         "scored by MinKPlusPlus .*compat official.* the question asks for",
     ),
     "the reference's scores as the target's": (
@@ -116,19 +119,19 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "documents cut short": (observation("max_tokens", 8, rename=True), "to 8 tokens, and the question asks for .* 64"),
     "another view of the text": (observation("view", "lowercase", rename=True), "was read as the lowercase text"),
     "a score called a divergence": (
-        edited(TOLD, put(*COLUMNS, "target", "kind", "Diverged")),
+        in_told(*COLUMNS, "target", "kind", "Diverged"),
         "stated to be of the kind Diverged",
     ),
     "statistics left out of one column": (
-        edited(TOLD, put(*COLUMNS, "target", "tables", [])),
+        in_told(*COLUMNS, "target", "tables", []),
         "are left out, and those beside it are there",
     ),
     "a table more": (
-        edited(TOLD, put(*COLUMNS, "target", "tables", lambda item: item * 2)),
+        in_told(*COLUMNS, "target", "tables", lambda item: item * 2),
         "from 1 tables of token statistics, and 2 are named",
     ),
     "statistics that are not there": (
-        edited(TOLD, put(*COLUMNS, "target", "tables", ["0" * 16])),
+        in_told(*COLUMNS, "target", "tables", ["0" * 16]),
         "the token statistics of target of the suspect set are missing",
     ),
     "a column of scores left out": (
@@ -142,14 +145,14 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "no date of the beginning": (receipt("started", "zzzz"), "is not a date as in"),
     "begun for another audit": (receipt("audit", "1" * 16), "what the audit left when it began is of audit 1111"),
     "a set that was not sealed": (
-        edited(TOLD, put("documents", "third", ["ab" * 32])),
+        in_told("documents", "third", ["ab" * 32]),
         "the third set was not sealed|third set are neither scored nor excluded",
     ),
     "more exclusions than there may be": (
-        edited(TOLD, put("thresholds", "max_excluded", 0.5)),
+        in_told("thresholds", "max_excluded", 0.5),
         "more than 20% of documents may never be excluded",
     ),
-    "documents that belong together otherwise": (rows(SCORES, put("unit", 1, 0)), "which documents belong together"),
+    "documents that belong together otherwise": (in_scores("unit", 1, 0), "which documents belong together"),
     # The statement.
     "a statement of another seal": (lambda files: signed(files, seal="0" * 64), "the statement names another one"),
     "a file that has two hashes": (
@@ -193,7 +196,7 @@ def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):
     for change in (lambda result: result.pop("layout_auc"), put("layout_auc", {"unseen": 0.5})):
         lied = edited(RESULT, lambda result, change=change: change(result["statistics"]["details"]))(files)
         require_found(written(lied, tmp_path / "lie"), "was to be checked .* and its number is missing")
-    told = edited(RESULT, put("statistics", "details", "layout_auc", "heldout", 1.0))(files)
+    told = in_details("layout_auc", "heldout", 1.0)(files)
     require_found(written(told, tmp_path / "lie"), "score_only is stated, and the numbers say invalid")
 
 

@@ -32,16 +32,15 @@ def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tu
     return found
 
 
-def _check_shares(audit: Audit, measurement: str, report: Report, *, unread: bool) -> None:
-    """That each document's number is the share of right answers. unread: among all, else among those that could be
-    read."""
+def _check_shares(audit: Audit, measurement: str, report: Report) -> None:
+    """That each document's number is the share of right answers among all, those that could not be read too."""
     wrong = []
     for name, group in audit.groups.items():
         if measurement not in group.values:
             continue
         answers = _answers_of(audit, name, measurement)
         for document, stated in zip(group.documents, group.values[measurement].tolist(), strict=True):
-            taken = [correct for kind, correct in answers[document] if unread or kind in ("right", "wrong")]
+            taken = [correct for _, correct in answers[document]]
             if not taken or not agree(stated, sum(taken) / len(taken)):
                 wrong.append(f"document {document[:12]} has {stated:g}, and {sum(taken)} of {len(taken)} are right")
     report.require_none("answers", wrong, "each document's share is that of its right answers.")
@@ -87,7 +86,7 @@ def _difference(first: FloatArray, second: FloatArray, axis: int) -> FloatArray:
 def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     """Does the target guess specific words of one set more often than those of another?"""
     settings, stated, rng = audit.settings, audit.statistics, audit.rng()
-    _check_shares(audit, "hits", report, unread=True)
+    _check_shares(audit, "hits", report)
     number, alpha = settings["num_resamples"], audit.alpha
     sides = ("heldout", "suspect") if settings["reference"] == "non_member" else ("suspect", "heldout")
     less, more = (_hits(audit, name) for name in sides)
@@ -140,11 +139,12 @@ def _rates(
 
 
 def decop(audit: Audit, report: Report) -> Conclusion:
+    """Welch's two-sided test on the means of works; invalid where nothing varies."""
     settings = audit.settings
     if settings["calibrate"]:
         report.taken_as_stated("calibration needs the letters' probabilities, which are not here")
         return Conclusion(audit.result["verdict"]["decision"])
-    _check_shares(audit, "decop", report, unread=True)
+    _check_shares(audit, "decop", report)
     works, invalid = [], False
     for name in ("suspect", "heldout"):
         units = _by_unit(audit, name, "decop")
@@ -153,21 +153,14 @@ def decop(audit: Audit, report: Report) -> Conclusion:
         works.append(np.array([float(np.mean(items)) for items in units if items]))
     if any(len(item) < 2 for item in works):
         return Conclusion("invalid")
-    decision = _compared(audit, works[0], works[1], report)
-    return Conclusion("invalid" if invalid else decision)
-
-
-def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> str:
-    """The verdict of Welch's two-sided test on the means of works; invalid where nothing varies."""
-    number, rng = audit.settings["num_resamples"], audit.rng()
-    drawn = [item[rng.integers(len(item), size=(number, len(item)))].mean(axis=1) for item in (first, second)]
-    distribution = drawn[0] - drawn[1]
-    low, high = interval_of(distribution, audit.alpha)
-    difference, p = float(first.mean() - second.mean()), None
-    if max(np.ptp(first), np.ptp(second)) > 1e-15:
-        p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    number, rng = settings["num_resamples"], audit.rng()
+    drawn = [item[rng.integers(len(item), size=(number, len(item)))].mean(axis=1) for item in works]
+    low, high = interval_of(drawn[0] - drawn[1], audit.alpha)
+    difference, p = float(works[0].mean() - works[1].mean()), None
+    if max(map(np.ptp, works)) > 1e-15:
+        p = float(stats.ttest_ind(*works, equal_var=False).pvalue)
     pairs = audit.beside(difference=difference, p=p, low=low, high=high)
     report.numbers("statistic, interval and p", pairs, f"from the answers, {number:,} resamples with the seed")
-    if p is None:
-        return "invalid"
-    return MEMBERSHIP if p < audit.alpha and difference > 0 else "inconclusive"
+    if invalid or p is None:
+        return Conclusion("invalid")
+    return Conclusion(MEMBERSHIP if p < audit.alpha and difference > 0 else "inconclusive")

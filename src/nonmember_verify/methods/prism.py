@@ -20,7 +20,7 @@ SENSITIVITY_MARGIN = 0.1
 GATES = {"ce", "kl", "kl_third", "nll_third", "reference_gain", "rank_correlation", "distinct", "spread"}
 # gate -> its bound
 OF_CLEARANCE = {"delta": "min_delta", "target_gain": "max_target_gain", "third_kind": "max_third_auc"}
-ONE_SIDED = 0.05  # level of the bound on what the target gains
+ONE_SIDED = 0.05  # level of the upper bound on what the target gains on the suspect set beyond third text
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -104,38 +104,29 @@ def _check_power(audit: Audit, report: Report) -> bool:
         return True
     third, found, metric = audit.groups["third"].values, _of_distillation(audit), audit.settings["rank_metric"]
     rho = [correlation(third[role], third["target"], metric) for role in ("reference", "distilled")]
+    least = [-math.inf if bound is None else bound for bound in (delta, agreement)]
     numbers = {
         "rho_reference_target": rho[0],
         "rho_distilled_target": rho[1],
         "kl_fall": found["kl"],
         "kl_fall_third": -found["kl_third"],
-        "has_power": bool(rho[0] - rho[1] > _bound(delta) and rho[0] > _bound(agreement)),
+        "has_power": bool(rho[0] - rho[1] > least[0] and rho[0] > least[1]),
     }
     pairs = {name: (stated[name], value) for name, value in numbers.items()}
     report.numbers("power", pairs, "from the scores on third text")
     return bool(numbers["has_power"])
 
 
-def _largest_target_gain(audit: Audit) -> float:
-    """Upper end of the one-sided interval of what the target gains on the suspect set, less the same on third text."""
+def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     groups = [audit.groups[name] for name in ("suspect", "third")]
+    suspect = groups[0].values
     leads = [group.values["loss/target"] - group.values["loss/reference"] for group in groups]
     gain, variance, df = difference_by_clusters(leads, [group.by_appearance for group in groups])
-    return gain + float(stats.t.ppf(1 - ONE_SIDED, df)) * math.sqrt(variance) if variance else gain
-
-
-def _bound(stated: float | None) -> float:
-    return -math.inf if stated is None else stated
-
-
-def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
-    suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
-    lead, lead_third = (float(np.mean(item["loss/reference"] - item["loss/target"])) for item in (suspect, third))
     scores = [suspect[role] for role in ("target", "reference", "distilled")]
     return {
         **_of_distillation(audit),
-        "reference_gain": lead - lead_third,
-        "target_gain": _largest_target_gain(audit),
+        "reference_gain": float(np.mean(leads[1]) - np.mean(leads[0])),
+        "target_gain": gain + float(stats.t.ppf(1 - ONE_SIDED, df)) * math.sqrt(variance) if variance else gain,
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
         "spread": min(float(np.std(item)) / max(abs(float(np.mean(item))), 1e-12) for item in scores),
         "delta": audit.statistics["value"],
