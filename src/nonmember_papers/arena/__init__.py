@@ -10,7 +10,10 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, tables
 from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, AuditGroup, named, no_rate, number_cell
 from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers, shown
-from nonmember.reports.planted.tables import (
+from nonmember.reports.render.blocks import cross_table
+from nonmember_papers.arena import figures
+from nonmember_papers.arena.overview import overview, quoted
+from nonmember_papers.arena.rows import (
     AT_A_GLANCE,
     EQUAL,
     USUAL,
@@ -22,9 +25,6 @@ from nonmember.reports.planted.tables import (
     power,
     verdicts,
 )
-from nonmember.reports.render.blocks import cross_table
-from nonmember_papers.arena import figures
-from nonmember_papers.arena.overview import overview, quoted
 
 LIGHT = (1, 2)  # readings at which contestants differ most
 

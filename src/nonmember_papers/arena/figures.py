@@ -12,7 +12,6 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.contestants import READS_NO_MODEL, SIZES, ArenaContestant, contestants, doses, shown
-from nonmember.reports.planted.tables import USUAL
 from nonmember.reports.render.figures import (
     MARKERS,
     QUIET,
@@ -26,6 +25,7 @@ from nonmember.reports.render.figures import (
     shares_of,
     size_of_panels,
 )
+from nonmember_papers.arena.rows import USUAL
 
 AXIS = "share of sets found"
 

@@ -20,8 +20,8 @@ from nonmember.reports.planted.contestants import (
     needs_of,
     situation_of,
 )
-from nonmember.reports.planted.tables import DECIDES, USUAL, fewer_unread
 from nonmember.reports.render.blocks import cross_table, filled
+from nonmember_papers.arena.rows import DECIDES, USUAL, fewer_unread
 
 NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")
 FOLLOWS = "no model at hand follows instructions"
