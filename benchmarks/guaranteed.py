@@ -22,9 +22,8 @@ import numpy as np
 from nonmember.config.build import build
 from nonmember.config.compose import composed
 from nonmember.config.runs import builder_of
-from nonmember.corpora import Canaries, CorpusSpec, InMemory
+from nonmember.corpora import Canaries, CorpusSpec, Identifiers, InMemory
 from nonmember.corpora.sources.documents import digest_of
-from nonmember.corpora.transforms.identifiers import Identifiers
 from nonmember.evidence import canaries as planting
 from nonmember.observations import Scored
 from nonmember.records import Document

@@ -8,13 +8,12 @@ from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.transforms.cleaning import Cleaned, Cleaning, Prepared, normalise
-from nonmember.corpora.transforms.identifiers import Identifiers
 from nonmember.corpora.transforms.mixtures import Component, Mixture, NestedMixture
 from nonmember.corpora.transforms.neutral import Neutral
 from nonmember.corpora.transforms.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.transforms.splits import Dated, Part, Select
 from nonmember.corpora.transforms.streamed import Chunks, Streamed
-from nonmember.corpora.transforms.titled import Titled, Works
+from nonmember.corpora.transforms.titled import Identifiers, Titled, Works
 from nonmember.corpora.views import Prefixes, View, Viewed, apply_view
 
 __all__ = [
