@@ -136,6 +136,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         in_told("columns", "suspect", "target", "score", {"kind": "Loss", "name": "loss"}),
         "identifiers are scored by LogProbability, and Log.*Loss is stated",
     ),
+    "the rank of a canary": ("canaries", in_details("ranks", 0, 9), "ranks is stated as"),
     "the score of an identifier": ("identifiers", in_scores("target", 3, 0.0), "and its tokens give"),
     "alternatives that are missing": (
         "identifiers",
