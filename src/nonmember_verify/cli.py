@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +53,10 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
         "",
         *(f"{line}: {line.fields}" if options.fields and line.fields else line for line in report.lines),
     ]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     for line in lines:
-        sys.stdout.write(f"{''.join(item if item.isprintable() else '?' for item in str(line))}\n")
+        printable = "".join(item if item.isprintable() else "?" for item in str(line))
+        sys.stdout.write(f"{textwrap.fill(printable, width, subsequent_indent='  ', break_on_hyphens=False)}\n")
     return status
 
 

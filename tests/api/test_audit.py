@@ -67,7 +67,7 @@ def made(found: nm.FinishedAudit) -> set[str]:
 @pytest.mark.slow
 def test_what_the_command_line_made_is_found(nonmember, question, words):
     assert nonmember(*words).status == 0
-    path = only(Path("outputs/audits/audits"), "*/result.json")
+    path = only(Path("outputs/audits/mine"), "*/result.json")
     before = path.stat().st_mtime_ns
     found = nm.audit("prism", **question, overrides=SHORT)
     assert found.folder == path.parent.absolute()

@@ -311,7 +311,7 @@ def test_no_room_left(nonmember, ask, finished, num_bytes, more, kinds):
     assert numbers(read_result()) == numbers(uninterrupted)
 
 
-def read_result(name: str = "audits") -> dict:
+def read_result(name: str = "mine") -> dict:
     return json.loads(only(Path("outputs/audits", name), "*/result.json").read_text())
 
 

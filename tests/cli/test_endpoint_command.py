@@ -53,7 +53,7 @@ def answers_kept(tmp_path: Path) -> int:
 def test_an_audit_over_an_endpoint(nonmember, lab, pacost, tmp_path):
     said: Said = nonmember(*pacost, "asking.input_price=1", "asking.output_price=2", "asking.max_cost=1")
     assert said.status == 0, said.err
-    result = json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
+    result = json.loads(only(tmp_path, "outputs/audits/mine/*/result.json").read_text())
     assert (result["question"]["target"], result["health"]["capability"]) == ("lab", {"target": {}})
     assert (
         result["statistics"]["details"]["mean_confidence_original"]
@@ -148,7 +148,7 @@ def test_a_server_that_lies_about_log_probabilities(nonmember, lab, pacost):
 def test_a_changed_model_is_a_warning_in_the_result(nonmember, lab, pacost, tmp_path):
     lab.setup(served=[["lab-v1", 0], ["lab-v2", 60]], hit={"judgement": [0.4, 0.6]})
     assert nonmember(*pacost).status == 0
-    result = json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
+    result = json.loads(only(tmp_path, "outputs/audits/mine/*/result.json").read_text())
     assert any("answered as 2 models: lab-v" in warning for warning in result["verdict"]["warnings"])
 
 

@@ -36,7 +36,7 @@ def test_the_whole_way(nonmember, sealed):
         assert stat.S_IMODE(Path(secret).stat().st_mode) == 0o600
     said = nonmember("audit", *sealed, "seal=seal.json")
     assert said.status == 0, said.err
-    result = only(Path("outputs/audits/audits"), "*/result.json")
+    result = only(Path("outputs/audits/mine"), "*/result.json")
     assert (result.parent / "seal.json").read_bytes() == Path("seal.json").read_bytes()
 
     said = nonmember("bundle", result.parent, "--key", "my.key", "--out", "one.zip")

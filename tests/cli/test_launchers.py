@@ -60,7 +60,7 @@ def test_in_a_worker_hydra_carries_errors_home_and_an_interruption_ends_the_cell
     with pytest.raises(SystemExit, match="3"):
         ended_by(SystemExit(3))
     ended_by(KeyboardInterrupt())
-    assert list(tmp_path.glob("outputs/audits/audits/*")), "the cell's folder, which the task was given"
+    assert list(tmp_path.glob("outputs/audits/mine/*")), "the cell's folder, which the task was given"
 
 
 def test_a_task_of_srun_is_given_its_command_and_a_process_of_lightning_is_not(nonmember, monkeypatch):

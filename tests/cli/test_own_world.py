@@ -57,7 +57,7 @@ def few_modules(monkeypatch) -> None:
 def test_one_command_is_an_audit_by_the_papers_settings(nonmember, mine):
     said = nonmember("audit", "method=prism", *mine, *SHORT)
     assert said.status == 0, said.err
-    path = only(Path("outputs/audits/audits"), "*/result.json")
+    path = only(Path("outputs/audits/mine"), "*/result.json")
     assert path.parent.name.startswith("prism-novels-tiny0"), path
     result = json.loads(path.read_text())
     assert (result["question"]["world"], result["question"]["cell"], result["question"]["corpus"]) == (
@@ -76,7 +76,7 @@ def test_what_is_not_needed_is_not_asked_for(nonmember, mine):
     target, _, data, logger = mine
     said = nonmember("audit", "method=kds", target, data, logger, "method.training.max_tokens=100")
     assert said.status == 0, said.err
-    kept = json.loads(only(Path("outputs/audits/audits"), "kds-novels-tiny0*/config.json").read_text())
+    kept = json.loads(only(Path("outputs/audits/mine"), "kds-novels-tiny0*/config.json").read_text())
     assert kept["reference"] is kept["general"] is kept["data"]["heldout"] is None
 
 

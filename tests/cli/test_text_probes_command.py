@@ -50,7 +50,7 @@ def asked(lab: RunningLab, tmp_path: Path) -> list[str]:
 
 
 def the_result(tmp_path: Path) -> dict:
-    return json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
+    return json.loads(only(tmp_path, "outputs/audits/mine/*/result.json").read_text())
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
         counts = (
             f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID
         )
-        console.print(", ".join(counts), soft_wrap=True, highlight=False)
+        say(console, ", ".join(counts))
         if any(result.unlearned for result in results):
             say(console, f"{UNLEARNED} {WHY_UNLEARNED}")
         if len(results) == 1:
