@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from marks import thinned
 from nonmember.config.build import build_audit
-from nonmember.config.choices import config_directory, descriptions, groups, options, plain_yaml
+from nonmember.config.choices import config_directory, descriptions, groups, options
 from nonmember.config.roots import register, require_complete
 from nonmember.config.safety import checked_composition, instantiate
 from nonmember.corpora import Streamed
@@ -46,6 +46,12 @@ STUDIES = [
 ]  # made for a sweep of their own, with axes of their own
 SAME_MODELS = ["smollm_kinds", "gemma", "demo"]  # of other text or another base, by the presets of another
 REAL = ["smollm", "smollm_kinds", "gemma"]
+
+
+def plain_yaml(path: Path) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+
+
 WORLD_FILES = {
     path.relative_to(CONF / "world").with_suffix("").as_posix(): plain_yaml(path)
     for path in CONF.glob("world/**/*.yaml")

@@ -13,8 +13,7 @@ from nonmember.reports.core.published import read
 from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.declared.cells import CellTemplate, computed
 from nonmember.reports.declared.facts import chosen
-from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.sections import read_sections
+from nonmember.reports.declared.report import DeclaredReport, read_sections
 from nonmember.reports.declared.tables import FactAxis, TableSpec
 from nonmember.reports.render.markdown import cell_text
 

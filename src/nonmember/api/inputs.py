@@ -123,8 +123,6 @@ class Inputs:
             item(builder)
         return builder
 
-    # Models ----------------------------------------------------------------------------------------------------------
-
     def add_model(self, node: str, given: Any, *, argument: str | None = None) -> None:
         """Put a model in its place in the config.
 
@@ -153,8 +151,6 @@ class Inputs:
         values = {"_target_": "nonmember.models.InMemory", **literal(asdict(spec))}
         self.replaced[node] = values | {"bos": "${oc.select:tokens.bos,auto}"}
         self.handing_over.append(lambda builder: spec.provide(builder, model, tokenizer))
-
-    # Texts -----------------------------------------------------------------------------------------------------------
 
     def add_texts(self, name: str, given: Any, *, node: str | None = None) -> None:
         """Put texts in their place in the config.

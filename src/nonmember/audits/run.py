@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nonmember.artifacts import Builder, Counters
+from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.distilled import judged, prepare
@@ -72,7 +72,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     provenance = Provenance(
         keys=keys,
         versions=versions(),
-        made=_difference(builder.counters, before),
+        made={name: value - getattr(before, name) for name, value in asdict(builder.counters).items()},
         seconds=round(time.monotonic() - started, 3),
         commit=commit(),
         sources=sources(audit, builder),
@@ -98,9 +98,6 @@ def log_kept_curves(audit: Audit, builder: Builder) -> None:
             builder.tracker.training_again(role, curves)
 
 
-# Preconditions -------------------------------------------------------------------------------------------------------
-
-
 def _require_access(audit: Audit, builder: Builder) -> None:
     """Refuse models that do not offer what the method needs, before anything is made or paid for."""
     method = audit.method
@@ -116,9 +113,6 @@ def _made_of(model: ModelSpec) -> Iterator[tuple[Access, ModelSpec]]:
     for access, parent in model.made_of():
         yield access, parent
         yield from _made_of(parent)
-
-
-# The result ----------------------------------------------------------------------------------------------------------
 
 
 def _after_exclusions(
@@ -142,7 +136,3 @@ def _after_exclusions(
     if invalid:
         return outcome.made_invalid([*warnings, *outcome.warnings])  # the reason first
     return replace(outcome, warnings=(*outcome.warnings, *warnings))
-
-
-def _difference(after: Counters, before: Counters) -> dict[str, int]:
-    return {name: value - getattr(before, name) for name, value in asdict(after).items()}

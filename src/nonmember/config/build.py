@@ -10,14 +10,8 @@ from nonmember.artifacts import Spec
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
 from nonmember.checks import require_choice
-from nonmember.config.safety import instantiate
+from nonmember.config.safety import instantiate as build
 from nonmember.models.base import BOS, ModelSpec
-from nonmember.tracking.trackers import Loggings
-
-
-def build(node: Any) -> Any:
-    """What a config's node describes."""
-    return instantiate(node)
 
 
 def build_audit(config: DictConfig) -> Audit:
@@ -70,11 +64,11 @@ def check_settings(config: DictConfig) -> None:
     light = OmegaConf.masked_copy(config, "trainer")
     for name in ("make_trainer", "callbacks"):
         OmegaConf.update(light, f"trainer.{name}", None, merge=False)
-    instantiate(light.trainer)
+    build(light.trainer)
     if "asking" in config:
         build(config.asking)
     if "logger" in config:
-        Loggings(build(config.logger))
+        build(config.logger)
     for name in ("outputs", "store"):
         if not str(config[name]).strip():
             raise ValueError(f"{name} must be a folder; got nothing. Name one, as in {name}=FOLDER.")

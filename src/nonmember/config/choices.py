@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
-
-from omegaconf import OmegaConf
 
 OWN = "own"  # the world of one's own models and documents
 ANY_WORLD = "For models and documents of your own, and in any world"
@@ -45,11 +42,6 @@ def descriptions(group: str) -> dict[str, dict[str, str]]:
         found[max(named_after, key=len, default=OWN)][path.stem] = _sentence(path)
     title = {world: _sentence(config_directory() / "world" / f"{world}.yaml") for world in worlds}
     return {title.get(world, ANY_WORLD): rows for world, rows in found.items() if rows}
-
-
-def plain_yaml(path: Path) -> Any:
-    """The content of a file by the rules of OmegaConf (1e-4 is a number), as plain containers."""
-    return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
 
 
 def _sentence(path: Path) -> str:

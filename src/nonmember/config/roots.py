@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.choices import config_directory, sweeps_directory
 from nonmember.config.hydra_compat import options_first, shared_files
-from nonmember.config.safety import checked_composition, environment, instantiate
+from nonmember.config.safety import checked_composition, environment, instantiate, leaves
 from nonmember.config.words import from_home, with_literal_paths
 from nonmember.runtime.interruption import Interrupted, check, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place, short_hash
@@ -177,11 +177,9 @@ def register() -> None:
         for command, schema in schemas().items():
             store.store(name=f"{command}_schema", node=schema)
     Plugins.instance().register(SweepsInSearchPath)
-    OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
-    OmegaConf.register_new_resolver("cell_name", cell_name, replace=True)
-    OmegaConf.register_new_resolver("place", place, replace=True)
+    for resolver in (folder_name, cell_name, place, number_seen):
+        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
     OmegaConf.register_new_resolver("file_stem", label_of_path, replace=True)
-    OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
     OmegaConf.register_new_resolver("oc.env", environment, replace=True)
 
 
@@ -245,17 +243,9 @@ def require_complete(config: DictConfig) -> None:
         raise ValueError(f"No value was given for {' and '.join(missing)}; add {added} to the command.")
 
 
-def missing_keys(config: DictConfig) -> Iterator[str]:
+def missing_keys(config: DictConfig) -> list[str]:
     """The keys of the values that the YAML leaves to the user and that were not given."""
-    yield from _missing(OmegaConf.to_container(config, resolve=False))
-
-
-def _missing(node: object, key: str = "") -> Iterator[str]:
-    if node == MISSING:
-        yield key
-    if isinstance(node, dict):
-        for name, value in node.items():
-            yield from _missing(value, f"{key}.{name}" if key else str(name))
+    return [key for key, value in leaves(OmegaConf.to_container(config, resolve=False)) if value == MISSING]
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

@@ -54,9 +54,6 @@ def _is_number(value: str) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------------------------------------- values
-
-
 def about_another_method(overrides: Sequence[str], method: str, more: Sequence[str]) -> list[str]:
     """A command's words with another method, and without what was said of its own."""
     keys = [word.lstrip("+~").partition("=")[0] for word in overrides]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import json
 import logging
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,6 @@ def draw(key: bytes, *names: object) -> int:
     return int.from_bytes(hmac.new(key, json.dumps(names).encode(), hashlib.sha256).digest(), "big")
 
 
-# Variants -------------------------------------------------------------------------------------------------------------
-
-
 def names_of(num_canaries: int) -> list[str]:
     require_count(num_canaries, 1, "canaries")
     return [f"canary-{number}" for number in range(1, num_canaries + 1)]
@@ -156,17 +154,12 @@ def random_variants(documents: Corpus, key: bytes, *, canaries: int, variants: i
     def sequence(name: str, number: int) -> str:
         return " ".join(words[draw(key, "word", name, number, index) % len(words)] for index in range(length))
 
-    return {name: _different(sequence, name, variants) for name in names_of(canaries)}
-
-
-def _different(sequence: Callable[[str, int], str], name: str, number: int) -> list[str]:
-    """The first so many different ones."""
-    found: dict[str, None] = {}
-    index = 0
-    while len(found) < number:
-        found[sequence(name, index)] = None
-        index += 1
-    return list(found)
+    found: dict[str, dict[str, None]] = {name: {} for name in names_of(canaries)}
+    for name, texts in found.items():
+        numbers = itertools.count()
+        while len(texts) < variants:
+            texts[sequence(name, next(numbers))] = None
+    return {name: list(texts) for name, texts in found.items()}
 
 
 def sampled_variants(
@@ -242,9 +235,6 @@ def paraphrases_in(path: Path, documents: Corpus) -> Variants:
     if not found:
         raise ValueError(f"{path} has no paraphrases; expected a line with `id` and `paraphrases` for each document.")
     return {doc_id: found[doc_id] for doc_id in documents.doc_ids if doc_id in found}
-
-
-# Planting -------------------------------------------------------------------------------------------------------------
 
 
 def plant(

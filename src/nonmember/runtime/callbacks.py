@@ -15,20 +15,14 @@ from nonmember.runtime.progress import Stage, shows_bars
 class InterruptionGuard(lightning.Callback):
     """Keeps our handlers where Lightning has put its own, which note a signal that prediction never looks at."""
 
-    def on_train_start(self, *_: Any) -> None:
+    def on_train_start(self, *_: Any, **__: Any) -> None:
         reinstate()
 
-    def on_validation_start(self, *_: Any) -> None:
-        reinstate()
-
-    def on_predict_start(self, *_: Any) -> None:
-        reinstate()
-
-    def on_validation_batch_end(self, *_: Any) -> None:
+    def on_validation_batch_end(self, *_: Any, **__: Any) -> None:
         check()
 
-    def on_predict_batch_end(self, *_: Any) -> None:
-        check()
+    on_validation_start = on_predict_start = on_train_start
+    on_predict_batch_end = on_validation_batch_end
 
 
 def after_each(sizes: Iterable[int]) -> list[int]:
@@ -58,11 +52,10 @@ class StageProgress(lightning.Callback):
     def on_train_start(self, trainer: lightning.Trainer, module: Any) -> None:
         self._start(trainer, min(trainer.global_step * trainer.accumulate_grad_batches, len(self._reached) - 1))
 
-    def on_validation_start(self, trainer: lightning.Trainer, *_: Any) -> None:
+    def on_validation_start(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
         self._start(trainer, 0)
 
-    def on_predict_start(self, trainer: lightning.Trainer, *_: Any) -> None:
-        self._start(trainer, 0)
+    on_predict_start = on_validation_start
 
     def _start(self, trainer: lightning.Trainer, num_batches_before: int) -> None:
         at = self._reached[num_batches_before]
@@ -92,14 +85,10 @@ class StageProgress(lightning.Callback):
         assert self._stage is not None
         self._stage.reach(self._reached[min(num_batches, len(self._reached) - 1)], note)
 
-    def on_train_end(self, *_: Any) -> None:
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         self._end(None)
 
-    def on_validation_end(self, *_: Any) -> None:
-        self._end(None)
-
-    def on_predict_end(self, *_: Any) -> None:
-        self._end(None)
+    on_validation_end = on_predict_end = on_train_end
 
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
         self._end(exception)

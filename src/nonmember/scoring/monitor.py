@@ -92,8 +92,6 @@ class MembershipMonitor(lightning.Callback):
         self._split: SplitForward | None = None
         self.history: list[dict[str, float]] = []
 
-    # What Lightning calls ------------------------------------------------------------------------------------------
-
     def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         model = _language_model(pl_module, self._path)
         most, longest = position_limit(model.config), max(len(ids) for of in self._ids.values() for ids in of)
@@ -139,8 +137,6 @@ class MembershipMonitor(lightning.Callback):
 
     def _fingerprints(self) -> dict[str, str]:
         return {name: hashlib.sha256(repr(ids).encode()).hexdigest() for name, ids in self._ids.items()}
-
-    # Reading -------------------------------------------------------------------------------------------------------
 
     @property
     def _last_step(self) -> float | None:

@@ -103,27 +103,17 @@ class Tally:
         read around each, by model."""
         num_dropped = sum(dropped.values())
         why = f" ({', '.join(f'{reason} {number:,}' for reason, number in dropped.items())})" if num_dropped else ""
-        log.info(
-            "Documents: %s read, %s kept, %s dropped%s.",
-            f"{self.num_documents + num_dropped:,}",
-            f"{self.num_documents:,}",
-            f"{num_dropped:,}",
-            why,
-        )
+        num_read = self.num_documents + num_dropped
+        log.info(f"Documents: {num_read:,} read, {self.num_documents:,} kept, {num_dropped:,} dropped{why}.")
         if tokens:
             log.info("Around each text: %s.", tokens_in_words(tokens))
         if self.cut.number:
             log.warning(
-                "%s documents are longer than %s tokens (max_tokens) and were cut there: only their beginnings are "
-                "scored (is_cut in the table): %s.",
-                f"{self.cut.number:,}",
-                f"{limit:,}",
-                self.cut,
+                f"{self.cut.number:,} documents are longer than {limit:,} tokens (max_tokens) and were cut there: only "
+                f"their beginnings are scored (is_cut in the table): {self.cut}."
             )
         elif self.longest is not None:
-            log.info(
-                "No document is cut: the longest has %s tokens, the limit is %s.", f"{self.longest:,}", f"{limit:,}"
-            )
+            log.info(f"No document is cut: the longest has {self.longest:,} tokens, the limit is {limit:,}.")
         for (reason, names), sample in self.without.items():
             some = "1 document has" if sample.number == 1 else f"{sample.number:,} documents have"
             log.warning("%s no %s: %s (%s).", some, ", ".join(names), reason, sample)

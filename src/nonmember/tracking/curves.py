@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class CurveLogger(Logger):
     """Hands a trainer's metrics to a tracker under a prefix of ours."""
 
+    version = ""
+
     def __init__(self, tracker: Tracker, prefix: str):
         super().__init__()
         self._tracker, self._prefix = tracker, prefix
@@ -26,10 +28,6 @@ class CurveLogger(Logger):
     @property
     def name(self) -> str:
         return self._prefix
-
-    @property
-    def version(self) -> str:
-        return ""
 
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
         """The run's config says it already."""

@@ -27,7 +27,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from nonmember.checks import require_choice
@@ -171,9 +170,7 @@ class Tracker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.finish(failed=kind is not None)
 
 
@@ -318,46 +315,35 @@ class LightningTracker(Tracker):
             self._info.note_run_in(self._where)
 
 
+def _by_each(name: str) -> Any:
+    """The method of this name of a `Trackers`: that of each of them."""
+
+    def told(self: Trackers, *given: Any, **named: Any) -> None:
+        for item in self.trackers:
+            getattr(item, name)(*given, **named)
+
+    return told
+
+
 class Trackers(Tracker):
     """Several at once. Each is finished, whatever the others do."""
 
+    log, summarise, describe = map(_by_each, ("log", "summarise", "describe"))
+    histogram, figure, files = map(_by_each, ("histogram", "figure", "files"))
+
     def __init__(self, trackers: Sequence[Tracker]):
-        self._trackers = trackers
+        self.trackers = trackers
         self.takes_media = any(item.takes_media for item in trackers)
         self.log_text = any(item.log_text for item in trackers)
 
-    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
-        for item in self._trackers:
-            item.log(prefix, values, step)
-
-    def summarise(self, values: Mapping[str, float | str]) -> None:
-        for item in self._trackers:
-            item.summarise(values)
-
-    def describe(self, name: str, facts: Mapping[str, Any]) -> None:
-        for item in self._trackers:
-            item.describe(name, facts)
-
-    def histogram(self, name: str, values: Sequence[float]) -> None:
-        for item in self._trackers:
-            item.histogram(name, values)
-
     def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
         without_text = {column: values for column, values in columns.items() if column != "text"}
-        for item in self._trackers:
+        for item in self.trackers:
             item.scores(name, columns if item.log_text else without_text)
-
-    def figure(self, name: str, png: bytes) -> None:
-        for item in self._trackers:
-            item.figure(name, png)
-
-    def files(self, name: str, files: Mapping[str, bytes | Path]) -> None:
-        for item in self._trackers:
-            item.files(name, files)
 
     def finish(self, *, failed: bool) -> None:
         with contextlib.ExitStack() as stack:
-            for item in self._trackers:
+            for item in self.trackers:
                 stack.callback(item.finish, failed=failed)
 
 
@@ -438,14 +424,6 @@ class Loggings:
     """All of the `logger` group, by their names."""
 
     loggers: Mapping[str, Logging]
-
-    def __post_init__(self) -> None:
-        for name, logger in self.loggers.items():
-            if not hasattr(logger, "start"):
-                raise ValueError(
-                    f"logger.{name} must be a logger of the group, as in logger=[csv,wandb]; got {logger!r}. Settings "
-                    f"are those of one of them: logger.wandb.project=NAME."
-                )
 
     def has(self, info: RunInfo) -> bool:
         return all(logger.has(info) for logger in self.loggers.values())

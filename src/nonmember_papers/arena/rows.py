@@ -42,9 +42,6 @@ def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
         yield number_cell(str(number), number, scope.world.name)
 
 
-# --------------------------------------------------------------------------------------------- equal errors
-
-
 def by_name(entered: Sequence[ArenaContestant]) -> dict[str, ArenaContestant]:
     return {item.name: item for item in entered}
 
@@ -86,9 +83,6 @@ def power(scope: Scope, error: float) -> Block | None:
         notes,
         lambda item, dose: found_cell(item, [dose], error, world),
     )
-
-
-# -------------------------------------------------------------------------------------------------- verdicts
 
 
 def verdicts(scope: Scope) -> list[Block | None]:

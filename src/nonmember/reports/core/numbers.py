@@ -19,9 +19,6 @@ Value = Callable[[AuditResult], float | None]
 Form = Callable[[float | None], str]
 
 
-# ------------------------------------------------------------------------------------------ from a result
-
-
 def field(name: str) -> Value:
     """A number that every result has a place for, a field of its statistics: value, p_value, ci_low ..."""
 
@@ -51,9 +48,6 @@ def _plain(found: Any) -> float | None:
 
 
 STATISTIC, P_VALUE, LOW, HIGH = (field(name) for name in ("value", "p_value", "ci_low", "ci_high"))
-
-
-# ---------------------------------------------------------------------------------------------- printed
 
 
 def number(runs: Sequence[Run], world: str, value: Value, form: Form = formats.decimals) -> Numeral:
@@ -104,12 +98,8 @@ def counted(num: int, of: int, world: str, is_false: bool = False) -> TableCell:
 
 def mean_of(cells: Sequence[TableCell], world: str) -> TableCell:
     """Number by number, over the cells that have one."""
-    columns = [
-        [item.ours[index] for item in cells if item.ours[index].value is not None]
-        for index in range(len(cells[0].ours))
-    ]
-    means = tuple(_mean(numbers, world) for numbers in columns)
-    return TableCell(means, (), cells[0].template)
+    columns = zip(*(item.ours for item in cells), strict=False)
+    return TableCell(tuple(_mean(numbers, world) for numbers in columns), (), cells[0].template)
 
 
 def _mean(numbers: Sequence[Numeral], world: str) -> Numeral:
@@ -117,13 +107,9 @@ def _mean(numbers: Sequence[Numeral], world: str) -> Numeral:
     if not values:
         return dash(world)
     value = statistics.fmean(values)
-    runs = tuple(dict.fromkeys(anchor for item in numbers for anchor in item.runs))
-    return Numeral(
-        formats.decimals(value), value, world, runs, note=f"mean of {len(values)} set{'s' * (len(values) > 1)}"
-    )
-
-
-# ------------------------------------------------------------------------------------- against the truth
+    runs = tuple(dict.fromkeys(anchor for item in numbers if item.value is not None for anchor in item.runs))
+    note = f"mean of {len(values)} set{'s' * (len(values) > 1)}"
+    return Numeral(formats.decimals(value), value, world, runs, note=note)
 
 
 def p_number(runs: Sequence[Run], world: str) -> Numeral:

@@ -56,11 +56,11 @@ def unknown_world(name: str, runs: Sequence[Run], like: World) -> World:
 def select(runs: Iterable[Run], **wanted: Any) -> list[Run]:
     """Runs whose facts (see Run.get) equal what is wanted; of a tuple, any. Dots in names are written as __."""
     conditions = [(name.replace("__", "."), value) for name, value in wanted.items()]
-    return [run for run in runs if all(_fits(run.get(name), value) for name, value in conditions)]
 
+    def fits(value: Any, wanted: Any) -> bool:
+        return value in wanted if isinstance(wanted, tuple) else bool(value == wanted)
 
-def _fits(value: Any, wanted: Any) -> bool:
-    return value in wanted if isinstance(wanted, tuple) else value == wanted
+    return [run for run in runs if all(fits(run.get(name), value) for name, value in conditions)]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,11 +32,11 @@ from nonmember.reports.core.worlds import Scope, World, scopes_of
 from nonmember.reports.declared.cells import CellTemplate
 from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
-from nonmember.reports.declared.sections import SectionText, read_sections
 from nonmember.reports.declared.tables import TableSpec
 from nonmember.results.load import Run
 
 SECTIONS, PRINTED_NUMBERS = "sections.md", "published.txt"
+HEADING = re.compile(r"## (?P<title>.+) \{#(?P<key>[\w.-]+)\}")
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class DeclaredReport:
         return [self._made(Plot, f"figures.{name}", {"sweep": name, **of}) for name, of in self.figures.items()]
 
     @cached_property
-    def texts(self) -> Mapping[str, SectionText]:
+    def texts(self) -> Mapping[str, Section]:
         return {text.key: text for text in read_sections(self.path / SECTIONS)}
 
     def _made(self, kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
@@ -235,7 +236,7 @@ class DeclaredReport:
         require_choice(key, known, f"report.{name}: a table of {path}")
         return known[key]
 
-    def _section(self, text: SectionText, scopes: Sequence[Scope]) -> Section:
+    def _section(self, text: Section, scopes: Sequence[Scope]) -> Section:
         """World by world, the published tables last."""
         ours = [table for table in self.all_tables if (table.section or table.sweep) == text.key]
         plots = [plot for plot in self.all_figures if (plot.section or plot.sweep) == text.key]
@@ -253,14 +254,11 @@ class DeclaredReport:
         filled = [(scope.world.title, fill(scope)) for scope in scopes if is_filled]
         published = self._printed(text.key)
         said = [(f"{world}: {item.nothing}",) if item.is_empty else item.notes for world, item in filled]
-        return Section(
-            key=text.key,
-            title=text.title,
-            lead=text.lead,
+        return replace(
+            text,
             blocks=(*(block for _, item in filled for block in item.blocks), *published),
             figures=tuple(figure for _, item in filled for figure in item.figures),
             commands=tuple(dict.fromkeys(scope.command(key) for scope in scopes for key in made_by)),
-            paper=text.paper,
             notes=(*text.notes, *chain.from_iterable(said)),
             is_empty=is_filled and not (published or text.notes) and all(item.is_empty for _, item in filled),
         )
@@ -290,6 +288,22 @@ class DeclaredReport:
                     yield counted(found, len(of), scope.world.name)
 
         return Glance(tuple(self.glance), cells, self.glance_note)
+
+
+def read_sections(path: Path) -> tuple[Section, ...]:
+    """The texts of a report from Markdown: `## Title {#key}`, paragraphs of what is shown and how to read it, `> ` what
+    the paper found, `- ` notes. Raises ValueError with the line where a heading is none."""
+    sections: list[Section] = []
+    for chunk in re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        head, _, body = chunk.partition("\n")
+        if not (found := HEADING.fullmatch(head.strip())):
+            raise ValueError(f"{path}: a section begins '## Title {{#key}}', not {head.strip()!r}.")
+        parts = [" ".join(line.strip() for line in part.splitlines()) for part in re.split(r"\n\s*\n", body.strip())]
+        paper = [text.replace("> ", "", 1).replace(" > ", " ") for text in parts if text.startswith("> ")]
+        notes = [note for text in parts if text.startswith("- ") for note in text[2:].split(" - ")]
+        lead = " ".join(text for text in parts if text and not text.startswith(("> ", "- ")))
+        sections.append(Section(found["key"], found["title"], lead, paper=" ".join(paper), notes=tuple(notes)))
+    return tuple(sections)
 
 
 def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:

@@ -152,8 +152,6 @@ class TableSpec:
         asides = self._asides(scope) if self.has_controls else []
         return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
 
-    # ------------------------------------------------------------------------------------- what it goes over
-
     def runs(self, scope: Scope) -> list[Run]:
         """The results it shows."""
         found = chosen(scope.of(self.sweep), self.where, scope)
@@ -195,8 +193,6 @@ class TableSpec:
     def across(self, scope: Scope) -> FactAxis:
         assert isinstance(self.columns, str)
         return FactAxis.read(self.columns, {**scope.names, **self.names})
-
-    # --------------------------------------------------------------------------------------------- its cells
 
     @cached_property
     def templates(self) -> Mapping[str, CellTemplate]:
@@ -242,8 +238,6 @@ class TableSpec:
             return TableCell(template.numbers(found, scope), tuple(map(published_number, beside)), template.template)
 
         return TableRow(name, tuple(cell(*column) for column in columns.items()))
-
-    # ----------------------------------------------------------------------------------------- what is said
 
     def _left_out(self, scope: Scope, runs: Sequence[Run]) -> list[str]:
         """What stands in no row's name, since all results have it."""

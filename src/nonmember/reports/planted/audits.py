@@ -33,9 +33,6 @@ CLUSTERED = (
 )
 
 
-# ------------------------------------------------------------------------------------------ what was read
-
-
 def runs_of(scope: Scope, key: str) -> list[Run]:
     """By the dose meter, of the report's sweeps with this key, of targets of any base."""
     return select(scope.runs, method="dose", sweep=tuple(scope.sweeps[key]))
@@ -98,9 +95,6 @@ def question_of(run: Run) -> tuple[str, str]:
     return model_of(run), run.question.corpus
 
 
-# ----------------------------------------------------------------------------------------------- decisions
-
-
 def _decided(decision: str) -> Callable[[Run], bool]:
     return lambda run: run.verdict.decision == decision
 
@@ -123,9 +117,6 @@ def covered(run: Run) -> bool:
     """Whether the interval holds what was read; an end that is not given is open."""
     dose, low, high = dose_of(run), run.statistics.ci_low, run.statistics.ci_high
     return dose is not None and low is not None and low <= dose <= (math.inf if high is None else high)
-
-
-# --------------------------------------------------------------------------------------------------- cells
 
 
 @dataclass(frozen=True)

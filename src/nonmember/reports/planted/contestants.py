@@ -71,9 +71,6 @@ def name_of_score(single: SingleScore, key: str) -> str:
     return f"{single.name} less {less}" if less else single.name
 
 
-# --------------------------------------------------------------------------------------- what they need
-
-
 @dataclass(frozen=True)
 class Needs:
     """What a contestant needs."""
@@ -104,9 +101,6 @@ def _needs_of_method(method: str, situation: Situation) -> Needs:
     """Of its first form that is advised, or of one that is not."""
     advised = next((item for item in CONTESTANTS if item.name == method), None)
     return needs_of(advised, situation) if advised else _needs(method_named(method).requirements, (), situation)
-
-
-# ------------------------------------------------------------------------------------------- who enters
 
 
 @dataclass(frozen=True)
