@@ -12,8 +12,7 @@ from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, AuditGroup, 
 from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers, shown
 from nonmember.reports.render.blocks import cross_table
 from nonmember_papers.arena import figures
-from nonmember_papers.arena.overview import overview, quoted
-from nonmember_papers.arena.rows import (
+from nonmember_papers.arena.overview import (
     AT_A_GLANCE,
     EQUAL,
     USUAL,
@@ -22,7 +21,9 @@ from nonmember_papers.arena.rows import (
     columns_of,
     fewer_unread,
     found_cell,
+    overview,
     power,
+    quoted,
     verdicts,
 )
 

@@ -25,7 +25,7 @@ from nonmember.reports.render.figures import (
     shares_of,
     size_of_panels,
 )
-from nonmember_papers.arena.rows import USUAL
+from nonmember_papers.arena.overview import USUAL
 
 AXIS = "share of sets found"
 
