@@ -1,5 +1,4 @@
-"""What an auditor has: access to the target, the documents, and further models and texts; and what of it can be looked
-up."""
+"""What an auditor has: access to the target, documents, further models and texts; and what can be looked up."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.audits.keys import audit_keys
@@ -25,19 +25,6 @@ from nonmember.tracking.trackers import NoLogging, RunInfo, run_id_of
 log = logging.getLogger(__name__)
 
 
-class Sealed(Protocol):
-    """A file that fixed the question beforehand (`nonmember.evidence.seal`). hash: of the file."""
-
-    @property
-    def hash(self) -> str: ...
-
-    def require(self, audit: Audit, builder: Builder, keys: Mapping[str, str], name: str) -> None:
-        """Raises ValueError, naming what differs, where another question is asked."""
-
-    def leave(self, folder: Path, audit: str) -> None:
-        """Note in the folder of an audit that it begins under this seal."""
-
-
 @dataclass(frozen=True)
 class Cell:
     """An audit with its output folder and its logger."""
@@ -47,7 +34,7 @@ class Cell:
     settings: Mapping[str, Any]  # the resolved config as JSON, kept beside the result and with the logged run
     labels: Sequence[str]  # what the run is tagged with: documents and target
     logger: Any  # of the `logger=` group
-    seal: Sealed | None = None  # of the question; None: there is none
+    seal: Any = None  # that fixed the question beforehand (`nonmember.evidence.seal.Seal`); None: there is none
 
     @property
     def title(self) -> str:

@@ -88,8 +88,7 @@ def obstacle_of(audit: Audit, builder: Builder) -> str:
 
 
 def _same_weights(item: ModelSpec, other: ModelSpec, builder: Builder) -> str:
-    """A mark of the weights if both models have the same, however they are labelled and in whatever precision they are
-    read; else empty."""
+    """A mark of the weights if both models have the same, by whatever label and in whatever precision; else empty."""
     keys = [_weights_alone(model.key(builder)) for model in (item, other)]
     return key_hash(keys[0]) if keys[0] == keys[1] else ""
 

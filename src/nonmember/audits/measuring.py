@@ -146,8 +146,7 @@ def _kind(answer: Answer) -> str:
 def _of_probabilities(
     group: str, measurement: str, corpus: Corpus, asked: AnswerProbability, scores: DocumentScores
 ) -> Iterator[Row]:
-    """A row per document of which the probability of one answer was measured; no such answer is right or wrong.
-    corpus: what was asked about."""
+    """A row per document of which the probability of one answer was measured; none is right or wrong."""
     instruction = asked.question.instruction
     text_of = {document.doc_id: document.text for document in corpus.documents}
     for doc_id, value in zip(scores.doc_ids, scores.values, strict=True):

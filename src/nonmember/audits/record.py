@@ -26,8 +26,7 @@ VERSIONS_OF = ("nonmember", "torch", "transformers", "tokenizers", "lightning", 
 
 
 def finished(folder: Path, audit_key: str) -> AuditResult | None:
-    """The result that lies in `folder`, if it answers the question of this key, this version can read it, and nothing
-    of it was changed or lost since."""
+    """The result in `folder`, if it is of this key, this version can read it, and nothing was changed or lost since."""
     path = folder / RESULT
     if not path.is_file():
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Memory
 from nonmember.artifacts.builder import NotHandedOver
+from nonmember.cli import parser_of
 from nonmember.cli.seal import add_key, key_of
 from nonmember.corpora.sources.documents import InMemory, digest_of
 from nonmember.corpora.sources.rows import rows_of
@@ -72,12 +73,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog="nonmember bundle",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("bundle", DESCRIPTION)
     parser.add_argument("folder", type=Path, nargs="+", help="of one audit or of many; all below it are taken")
     parser.add_argument("--out", type=Path, required=True, help="the bundle, for example mine.evidence.zip")
     add_key(parser)

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from nonmember.cli import parser_of
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.naming import outputs_folder
 from nonmember.tracking.trackers import prepare_wandb
@@ -32,9 +32,7 @@ COLUMNS = (
 
 def main() -> None:
     """Print the address of the saved view."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, prog="nonmember dashboard", description="A view of the audits in a W&B project."
-    )
+    parser = parser_of("dashboard", "A view of the audits in a W&B project.")
     entity, project = os.environ.get("WANDB_ENTITY"), os.environ.get("WANDB_PROJECT") or "nonmember"
     parser.add_argument("--entity", default=entity, help="the team or user that owns the project")
     parser.add_argument("--project", default=project, help="default: %(default)s")

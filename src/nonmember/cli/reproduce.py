@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
+
+from nonmember.cli import parser_of
+from nonmember.config.choices import options
 
 EPILOG = """key=value as for `nonmember audit`, handed to every sweep: dry_run=true says what each would make and runs
 nothing; world=pythia asks about the papers' own models. Sweeps go on where they were stopped. The report is
@@ -14,7 +16,11 @@ written at the end, and says which of its tables and cells are missing."""
 
 def main() -> None:
     """Entry of `nonmember reproduce`."""
-    given = _parser().parse_args()
+    papers = options("report")
+    parser = parser_of("reproduce", "Runs a paper's sweeps, and writes its tables and figures.", epilog=EPILOG)
+    parser.add_argument("paper", choices=papers, metavar="PAPER", help=f"one of {', '.join(papers)}")
+    parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help="handed to every sweep")
+    given = parser.parse_args()
     if bad := [word for word in given.overrides if "=" not in word]:
         raise ValueError(f"Settings must be written key=value; got {bad[0]}. One paper at a time.")
     from nonmember.config.compose import composed
@@ -39,20 +45,3 @@ def _command(*arguments: str) -> int:
     sys.stdout.flush()
     environment = {name: value for name, value in os.environ.items() if name != "HYDRA_FULL_ERROR"}
     return subprocess.run([sys.executable, "-m", "nonmember.cli", *arguments], check=False, env=environment).returncode
-
-
-def _parser() -> argparse.ArgumentParser:
-    from nonmember.config.choices import options
-
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog="nonmember reproduce",
-        description="Runs a paper's sweeps, and writes its tables and figures.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "paper", choices=options("report"), metavar="PAPER", help=f"one of {', '.join(options('report'))}"
-    )
-    parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help="handed to every sweep")
-    return parser

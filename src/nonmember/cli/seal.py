@@ -9,6 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from nonmember.cli import parser_of
 from nonmember.evidence.signing import Key
 
 DESCRIPTION = """\
@@ -30,12 +31,7 @@ SEVERAL = (
 
 def main() -> None:
     """Print what was sealed and the hash of the file."""
-    parser = argparse.ArgumentParser(
-        prog="nonmember seal",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = parser_of("seal", DESCRIPTION)
     parser.add_argument("--out", type=Path, required=True, help="where the seal goes, for example seal.json")
     add_key(parser)
     given, overrides = parser.parse_known_args()

@@ -12,6 +12,7 @@ from pathlib import Path
 from nonmember.artifacts import keeping
 from nonmember.artifacts.keeping import Kept
 from nonmember.checks import require_number
+from nonmember.cli import parser_of
 from nonmember.runtime.files import files_below, json_object
 from nonmember.runtime.naming import outputs_folder
 from nonmember.runtime.progress import in_short, tracked
@@ -24,15 +25,8 @@ KEEP_DAYS = 1.0
 
 
 def main() -> None:
-    given = _parser().parse_args()
-    given.run(given)
-
-
-def _parser() -> argparse.ArgumentParser:
     outputs = outputs_folder()
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, prog="nonmember store", description="Manage the artifact store."
-    )
+    parser = parser_of("store", "Manage the artifact store.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     def action(name: str, run: object, what: str, *, results: bool = False) -> argparse.ArgumentParser:
@@ -58,7 +52,8 @@ def _parser() -> argparse.ArgumentParser:
         "--keep-days", type=float, default=KEEP_DAYS, help="keep entries younger than this; their result may be pending"
     )
     item.add_argument("--unfinished", action="store_true", help="also remove resume points of killed trainings")
-    return parser
+    given = parser.parse_args()
+    given.run(given)
 
 
 def list_entries(given: argparse.Namespace) -> None:

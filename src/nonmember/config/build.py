@@ -59,8 +59,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def check_settings(config: DictConfig) -> None:
-    """Raise ValueError for settings of the commands that cannot be. The trainer's own class and callbacks are left for
-    later: they need Lightning."""
+    """Raise ValueError for settings that cannot be, but for the trainer's class and callbacks, which need Lightning."""
     light = OmegaConf.masked_copy(config, "trainer")
     for name in ("make_trainer", "callbacks"):
         OmegaConf.update(light, f"trainer.{name}", None, merge=False)

@@ -118,8 +118,7 @@ def shared(store: Path) -> tuple[Store, Memory]:
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Hydra's errors as ValueError with the sentence that the command line would print, which those of the disk have
-    too."""
+    """Hydra's errors as ValueError, and those of the disk, with the sentence that the command line would print."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:

@@ -41,8 +41,7 @@ def cells_of_grid(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def options_first(arguments: Sequence[str]) -> list[str]:
-    """The words of a command in the order that Hydra understands, which fails at `seed=1 -m name=a,b`. Raises
-    ValueError for what is no option."""
+    """A command's words in Hydra's order, which fails at `seed=1 -m name=a,b`. Raises ValueError for no option."""
 
     def refuse(message: str) -> None:
         raise ValueError(f"{message}. Settings have no dashes: write key=value; --hydra-help lists the options.")
@@ -86,8 +85,7 @@ def load_configuration(folder: Path, name: str, overrides: Sequence[str]) -> Dic
 
 
 def composed_configs_checked(check: Callable[[DictConfig], None]) -> contextlib.AbstractContextManager[None]:
-    """While it lasts, Hydra acts on no composed config before a look at it. Its own callbacks come too late: they are
-    part of the config."""
+    """While it lasts, no composed config is acted on before a look at it. Hydra's own callbacks come too late."""
 
     def wrap(compose: Callable[..., DictConfig]) -> Callable[..., DictConfig]:
         def checked(*args: Any, **settings: Any) -> DictConfig:

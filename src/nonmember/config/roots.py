@@ -138,20 +138,14 @@ class RememberSweepFolder(Callback):
     def on_multirun_start(self, config: DictConfig, **_: object) -> None:
         os.environ[FOLDER_VARIABLE] = str(Path(config.hydra.sweep.dir).absolute())
         if "joblib" in config.hydra.launcher._target_:
-            _keep_number_of_threads()
+            import torch
 
-
-def _keep_number_of_threads() -> None:
-    """joblib would divide the threads among its workers, and sums in another order make other weights."""
-    import torch
-
-    for variable in THREADS:
-        os.environ.setdefault(variable, str(torch.get_num_threads()))
+            # joblib would divide the threads among its workers, and sums in another order make other weights.
+            os.environ.update({name: str(torch.get_num_threads()) for name in THREADS if name not in os.environ})
 
 
 def swept_in(folder: Path) -> dict[str, str]:
-    """Key -> value of what is given for the cell of this run's sweep with this folder, and not for all cells, by any
-    sweeper; {} where there is no sweep."""
+    """Key -> value of what is given for the sweep's cell of this folder, and not for all cells; {} without a sweep."""
     sweep, kept = os.environ.get(FOLDER_VARIABLE), folder / ".hydra" / "overrides.yaml"
     if not sweep or not kept.is_file() or not (of_all := Path(sweep) / "multirun.yaml").is_file():
         return {}

@@ -36,8 +36,7 @@ IN_MEMORY = ("nonmember.corpora.InMemory", "nonmember.corpora.ConversationsInMem
 
 
 def cell_of(config: DictConfig, folder: Path) -> Cell:
-    """The audit of a composed config. Raises ValueError for what is missing or cannot be, before anything heavy is
-    imported."""
+    """The audit of a composed config. Raises ValueError, before anything heavy is imported, for what cannot be."""
     pin_branches(config, kept_in(Path(config.store).absolute()))
     config, audit = given(config)
     check_settings(config)

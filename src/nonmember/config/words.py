@@ -26,13 +26,13 @@ def with_literal_paths(arguments: Sequence[str]) -> list[str]:
 
 def from_home(words: Sequence[str]) -> list[str]:
     """outputs=~/large is meant as it is elsewhere in a shell, which leaves that ~ as it is."""
-    return [_from_home(word) for word in words]
 
+    def meant(word: str) -> str:
+        key, _, value = word.partition("=")
+        value = word.value if isinstance(word, Value) else value
+        return override(key, os.path.expanduser(value)) if key in FOLDERS and str(value).startswith("~") else word
 
-def _from_home(word: str) -> str:
-    key, _, value = word.partition("=")
-    value = word.value if isinstance(word, Value) else value
-    return override(key, os.path.expanduser(value)) if key in FOLDERS and str(value).startswith("~") else word
+    return list(map(meant, words))
 
 
 def _quoted(argument: str) -> str:

@@ -37,8 +37,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive
 
 
 def write_bundle(audits: Sequence[Gathered], choice: Included, key: Key, path: Path) -> dict[str, bytes]:
-    """Returns its files; a page for people lies beside it. Raises ValueError where a file would hold text of the
-    documents, or audits were given different seals."""
+    """Returns its files; a page lies beside it. Raises ValueError for text of documents in one, or several seals."""
     files = contents(audits)
     page = page_of(audits, files, choice).encode()
     require_no_text(files | {PAGE: page}, (text for item in audits for _, text in item.texts))

@@ -1,5 +1,4 @@
-"""Plants canaries in documents before they are published: variants, the choice among them, the texts with the chosen
-ones in them."""
+"""Plants canaries in documents before they are published: variants, the choice among them, the texts with them."""
 
 from __future__ import annotations
 

@@ -207,8 +207,7 @@ def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> d
 def _scores(
     path: Path, corpora: Mapping[str, Corpus], names: Mapping[str, Mapping[str, str]], result: AuditResult
 ) -> dict[str, Any]:
-    """scores.parquet with commitments in place of ids, and the unit that each document is drawn with: units are
-    numbered in the order of their names."""
+    """scores.parquet with commitments in place of ids, and the unit that each document is drawn with, by number."""
     columns = columns_of(path)
     doc_ids = columns.pop("doc_id")
     groups = columns.pop("group", [SUSPECT] * len(doc_ids))

@@ -1,5 +1,4 @@
-"""What models say of each document, or each shard of an ordered file: embeddings, divergences, norms of gradients,
-likelihoods of orders."""
+"""What models say of each document, or each shard of an ordered file: embeddings, divergences, likelihoods."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ Row = Mapping[str, Any]
 
 
 def warnings_about(rows: Iterable[Row]) -> list[str]:
-    """How many answers about each group cannot be used, by why, with the first few of them; and before how many the
-    model thought."""
+    """How many answers about each group cannot be used, why, the first few; and before how many the model thought."""
     totals: Counter[str] = Counter()
     thoughts: Counter[str] = Counter()
     unusable: Counter[tuple[str, str]] = Counter()

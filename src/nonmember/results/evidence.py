@@ -65,8 +65,7 @@ def load(folder: Path) -> Evidence:
 
 
 def columns_of(path: Path) -> dict[str, Any]:
-    """The columns of a Parquet file as lists; none where there is no such file. Raises ValueError where it cannot be
-    read."""
+    """The columns of a Parquet file as lists; none where there is none. Raises ValueError where it cannot be read."""
     if not path.is_file():
         return {}
     try:

@@ -57,19 +57,9 @@ def facts_of(result: AuditResult) -> dict[str, Plain]:
     First what every audit has; then the method's settings, outer ones before inner ones of the same name; then the
     data's. `lambda`, `tau`, `k`, `rank_metric`, `learning_rate`, `epochs`, `domain` and `half` are always there.
     """
-    facts: dict[str, Plain] = {
-        "method": result.question.method,
-        "score": result.question.score or None,
-        "target": result.question.target,
-        "reference": result.question.reference,
-        "corpus": result.question.corpus,
-        "heldout": result.question.heldout,
-        "world": result.question.world,
-        "truth": result.question.truth,
-        "seed": result.question.seed,
-        "sweep": result.question.sweep,
-        "name": result.question.cell,
-    }
+    names = ("method", "score", "target", "reference", "corpus", "heldout", "world", "truth", "seed", "sweep")
+    facts: dict[str, Plain] = {name: getattr(result.question, name) for name in names}
+    facts |= {"score": facts["score"] or None, "name": result.question.cell}
     for name, value in [*_settings(result.question.settings), *result.question.data.items()]:
         facts.setdefault(name.rstrip("_"), value)
     for name in ("lambda", "tau", "k", "rank_metric", "learning_rate", "epochs", "domain", "half"):
@@ -105,14 +95,11 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
     values: dict[str, Any] = {
         "test/statistic": result.statistics.value,
         f"test/{re.sub(r'[^A-Za-z0-9_]', '_', result.statistics.name)}": result.statistics.value,
-        "test/p_value": result.statistics.p_value,
-        "test/ci_low": result.statistics.ci_low,
-        "test/ci_high": result.statistics.ci_high,
+        **{f"test/{name}": getattr(result.statistics, name) for name in ("p_value", "ci_low", "ci_high", "p_error")},
         "test/alpha": result.question.alpha,
         "verdict": result.verdict.decision,
         "allowed_claim": result.verdict.allowed_claim,
         "answer": "\n".join(result.answer.lines()),
-        "test/p_error": result.statistics.p_error,
         "num_documents": result.statistics.num_documents,
         "num_excluded": result.exclusions.num_documents,
         "num_tokens": result.statistics.num_tokens,

@@ -75,6 +75,5 @@ def reason_of(error: Exception) -> str:
 
 
 def identity(result: AuditResult) -> tuple[str | None, str]:
-    """The same of copies of a result, and where one question was asked again in another sweep or folder: such count
-    once."""
+    """The same of copies of a result, and of one question in another sweep or folder: such count once."""
     return result.provenance.keys.get("audit"), repr(replace(result.question, sweep="", cell="", swept={}))

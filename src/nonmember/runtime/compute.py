@@ -170,8 +170,7 @@ class Compute(Checked):
         return list(found.values())
 
     def trainer(self, **arguments: object) -> lightning.Trainer:
-        """A trainer of its own strategy object. Raises ValueError where this machine or its Slurm job lacks the
-        devices."""
+        """A trainer of its own strategy. Raises ValueError where this machine or its Slurm job lacks the devices."""
         from lightning.fabric.utilities.exceptions import MisconfigurationException
 
         from nonmember.runtime.callbacks import InterruptionGuard

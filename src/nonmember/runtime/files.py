@@ -110,8 +110,7 @@ def share_mode(like: Path, folder: Path) -> None:
 
 
 def locked(path: Path, what: str) -> AbstractContextManager[object]:
-    """Holds the lock file `path`; waits, and says so, where another process holds it. what: the work, as in "making a
-    model"."""
+    """Holds the lock file `path`; waits, and says so, where another does. what: the work, as in "making a model"."""
     lock = FileLock(path)
     try:
         return lock.acquire(timeout=0)

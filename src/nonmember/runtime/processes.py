@@ -54,8 +54,7 @@ class Waiting:
         self._has_said = False
 
     def a_moment(self) -> None:
-        """Raises SystemExit where the process that started this one is gone, and ValueError where nobody has been at it
-        for too long."""
+        """Raises SystemExit where the first process is gone, ValueError where nobody has been at it for too long."""
         if os.getppid() != self._parent:
             raise SystemExit("The first process has ended.")
         now = time.monotonic()

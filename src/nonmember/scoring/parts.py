@@ -196,8 +196,7 @@ class PartScorer:
 
 @dataclass
 class PartBuilder(Builder):
-    """Makes what rests on the documents of a part in a folder of its own, and forgets it with the part; all else is
-    that of the builder beside it."""
+    """Makes what rests on a part's documents in a folder that goes with the part; all else is the other builder's."""
 
     whole: Builder | None = None
     folder: Path = Path()

@@ -99,8 +99,7 @@ class Tally:
         return cls(value["num_documents"], value["num_tokens"], sample(value["cut"]), value["longest"], without)
 
     def say(self, dropped: Mapping[str, int], limit: int, tokens: Mapping[str, Mapping[str, str | None]]) -> None:
-        """dropped: left out before they were scored, by reason.   limit: tokens that are read of a document.   tokens:
-        read around each, by model."""
+        """dropped: by reason.   limit: tokens that are read of a document.   tokens: read around each, by model."""
         num_dropped = sum(dropped.values())
         why = f" ({', '.join(f'{reason} {number:,}' for reason, number in dropped.items())})" if num_dropped else ""
         num_read = self.num_documents + num_dropped

@@ -1,5 +1,4 @@
-"""Training curves, from Lightning to a tracker and to a file beside the model. A module of its own, so that trackers
-need no Lightning."""
+"""Training curves, from Lightning to a tracker and to a file beside the model. Trackers need no Lightning."""
 
 from __future__ import annotations
 

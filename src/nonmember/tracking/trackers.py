@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from nonmember.checks import require_choice
 from nonmember.records.curves import read_curves
@@ -122,8 +122,7 @@ class RunInfo:
 
 
 class Tracker:
-    """An open run, of which each kind keeps what it can. As a context manager it is always finished, and marked as
-    failed when an exception passes."""
+    """An open run, of which each kind keeps what it can. As a context it is finished, as failed where that raises."""
 
     takes_media: bool = False  # whether tables, histograms and figures are worth making
     log_text: bool = False  # whether texts may be sent
@@ -347,14 +346,8 @@ class Trackers(Tracker):
                 stack.callback(item.finish, failed=failed)
 
 
-# What the `logger=` configs build: settings first, a run when its folder and name are known.
-
-
-class Logging(Protocol):
-    def has(self, info: RunInfo) -> bool:
-        """Whether there is nothing left to be told of a result that lies in the folder."""
-
-    def start(self, info: RunInfo) -> Tracker: ...
+# What the `logger=` configs build: settings first, a run when its folder and name are known (`start`). `has`: whether
+# there is nothing left to log of a result that lies in the folder.
 
 
 @dataclass(frozen=True)
@@ -423,7 +416,7 @@ class LightningLogging:
 class Loggings:
     """All of the `logger` group, by their names."""
 
-    loggers: Mapping[str, Logging]
+    loggers: Mapping[str, Any]
 
     def has(self, info: RunInfo) -> bool:
         return all(logger.has(info) for logger in self.loggers.values())

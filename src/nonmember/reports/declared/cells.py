@@ -117,7 +117,9 @@ class Quantity:
     def _number(self, runs: Sequence[Run], scope: Scope) -> Numeral:
         world = scope.world.name
         if self.path in COUNTS:
-            return count_of(runs, COUNTS[self.path], world)
+            found = sum(map(COUNTS[self.path], runs))
+            anchors = tuple(run.anchor for run in runs)
+            return Numeral(formats.count(found), float(found), world, anchors) if runs else dash(world)
         runs = runs[:1] if self.of == FIRST else runs
         if self.of == RANGE:
             return self._range(runs, world)
@@ -153,14 +155,6 @@ def ratio(above: Value, below: Value) -> Value:
         return item / other if item is not None and other else None
 
     return value
-
-
-def count_of(runs: Sequence[Run], holds: Callable[[Run], bool], world: str) -> Numeral:
-    """Of how many of the results it holds; a dash where there are no results."""
-    if not runs:
-        return dash(world)
-    found = sum(map(holds, runs))
-    return Numeral(formats.count(found), float(found), world, tuple(run.anchor for run in runs))
 
 
 def number_at(result: AuditResult, head: str, *path: str) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.checks import require_choice
 from nonmember.reports.core.grid import Figure
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.worlds import Scope
@@ -68,8 +69,7 @@ class Plot:
     published: PublishedTable | None = None
 
     def __post_init__(self) -> None:
-        if self.marks not in (LINES, BARS):
-            raise ValueError(f"A plot's marks are {LINES} or {BARS}, not {self.marks!r}.")
+        require_choice(self.marks, (LINES, BARS), "marks")
         _ = self.table  # which is checked
 
     @property
