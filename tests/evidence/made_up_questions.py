@@ -309,24 +309,21 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "prism with clusters", audit(PRISM, suspect=CLUSTERED)
     yield "prism by clusters", audit(replace(PRISM, sampling_unit="cluster"), suspect=CLUSTERED)
     yield "prism with a document too short", audit(PRISM, suspect=WITH_SHORT)
-    yield "prism with gates", audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general"))
-    yield (
-        "prism with gates that fail",
-        audit(replace(PRISM, gates=replace(PRISM_GATES, min_ce_gain=3.0)), general=texts(200, "general")),
-    )
+    general, gated = texts(200, "general"), replace(PRISM, gates=PRISM_GATES)
+    yield "prism with gates", audit(gated, general=general)
+    failing = replace(PRISM, gates=replace(PRISM_GATES, min_ce_gain=3.0))
+    yield "prism with gates that fail", audit(failing, general=general)
     yield "prism of few documents", audit(PRISM, suspect=texts(31, "suspect"), seed=9)
-    yield "paired t", audit(PairedT(MinKPlusPlus(0.2), tiny.distillation(), alpha=0.05, max_tokens=64))
+    paired = PairedT(MinKPlusPlus(0.2), tiny.distillation(), alpha=0.05, max_tokens=64)
+    yield "paired t", audit(paired)
     yield "paired t of min-k", audit(PairedT(MinK(0.3), tiny.distillation(), alpha=0.01, max_tokens=64), target=READ)
     by_clusters = PairedT(MinK(0.3), tiny.distillation(), alpha=0.05, max_tokens=64, sampling_unit="cluster")
     yield "paired t by clusters", audit(by_clusters, suspect=CLUSTERED)
     yield "dose", audit(DOSE, heldout=None)
     yield "dose of a reader", audit(DOSE, target=READ)
     yield "dose with estimated shape", audit(replace(DOSE, panel=replace(DOSE.panel, shape=None)))
-    features = {
-        "rho": Feature(Loss(), "rank_correlation"),
-        "tail": Feature(Loss(), "upper_tail"),
-        "spread": Feature(Loss(), "spread"),
-    }
+    quantities = {"rho": "rank_correlation", "tail": "upper_tail", "spread": "spread"}
+    features = {name: Feature(Loss(), quantity) for name, quantity in quantities.items()}
     yield "dose of other features", audit(replace(DOSE, panel=replace(DOSE.panel, features=features, shape=None)))
     other = BetweenBases(covariance=[[0.01, 0.0], [0.0, 0.02]], relative=0.2, df=5.0)
     foreign = replace(DOSE.controls, own_base=False, related=None, related_exposures=())
@@ -334,26 +331,17 @@ def every() -> Iterator[tuple[str, Audit]]:
     file = Shuffled(texts(60, "suspect"), "lines")
     yield "order", audit(ORDER, suspect=file)
     yield "order with control", audit(replace(ORDER, control=True, compat=True), suspect=file)
-    yield "rank agreement", audit(RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64))
+    agreement = RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64)
+    yield "rank agreement", audit(agreement)
     yield "rank shift", audit(RankShift(Loss(), 5, 100, alpha=0.05, max_tokens=64))
-    for score in (
-        Perplexity(),
-        TopLoss(5),
-        Zlib(),
-        MinK(0.2),
-        MaxK(0.3),
-        MinK(0.5, "official"),
-        MinKPlusPlus(0.4, "official"),
-        Lowercase(),
-        ReferenceDifference(),
-        ReferenceRatio(),
-    ):
+    shares = MinK(0.2), MaxK(0.3), MinK(0.5, "official"), MinKPlusPlus(0.4, "official")
+    beside = Lowercase(), ReferenceDifference(), ReferenceRatio()
+    for score in (Perplexity(), TopLoss(5), Zlib(), *shares, *beside):
         yield f"scores {score.name}", scored(score.name, score)
-    for beside in (Lira(), Rmia()):  # which the verifier does not recompute
-        yield f"scores {beside.name}", replace(scored(beside.name, beside), out_models=(REFERENCE, READ))
+    for score in (Lira(), Rmia()):  # which the verifier does not recompute
+        yield f"scores {score.name}", replace(scored(score.name, score), out_models=(REFERENCE, READ))
     yield "llm_di", audit(LLM_DI)
-    for mode in ("clip",):
-        yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, perturbations=()))
+    yield "llm_di, clip", audit(replace(LLM_DI, outliers="clip", perturbations=()))
     yield "llm_di as published", audit(replace(LLM_DI, compat=True, perturbations=()))
     by_clusters = replace(LLM_DI, sampling_unit="cluster", perturbations=())
     yield "llm_di by clusters", audit(by_clusters, suspect=CLUSTERED)
@@ -394,21 +382,17 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "prism that rules out", audit(telling)
     yield "prism of too few documents", audit(telling, suspect=with_short(29, 6))
     yield "prism of many that cannot be scored", audit(telling, suspect=with_short(36, 12))
-    general = texts(200, "general")
     yield "prism with gates that rules out", audit(replace(telling, gates=WIDE), general=general)
     yield "prism with too small a Delta", audit(replace(telling, gates=replace(WIDE, min_delta=1.9)), general=general)
     yield "prism of a target that knows the set", audit(KNOWING, general=general)
-    gated = replace(PRISM, gates=PRISM_GATES)
-    yield "prism of the reference itself", audit(gated, target=REFERENCE, general=texts(200, "general"))
+    yield "prism of the reference itself", audit(gated, target=REFERENCE, general=general)
     yield "dose of a heavy reader", audit(DOSE, target=HEAVY)
     alone = replace(DOSE.controls, related=None, related_exposures=())
     yield "dose of a heavy reader without related text", audit(replace(DOSE, controls=alone), target=HEAVY)
     yield "kds of many", audit(KDS, suspect=texts(210, "suspect"))
     yield "kds of few", audit(KDS, suspect=texts(2, "suspect"))
-    paired = PairedT(MinKPlusPlus(0.2), tiny.distillation(), alpha=0.05, max_tokens=64)
     yield "paired t of few that can be scored", audit(paired, suspect=with_short(29, 6))
     yield "llm_di of few that can be scored", audit(replace(LLM_DI, perturbations=()), suspect=with_short(29, 6))
-    agreement = RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64)
     yield "rank agreement of few that can be scored", audit(agreement, suspect=with_short(29, 6))
     third = tiny.Texts((*THIRD.documents[:29], *(Document(f"third-doc-short-{index}", "one") for index in range(4))))
     yield "dose beside few that can be scored", audit(replace(DOSE, third=third), heldout=None)

@@ -50,53 +50,28 @@ WITHOUT_STATISTIC = {
     "prism of the reference itself",
 }
 # Each verdict of each method, by the audit that reaches it: a bundle of an audit that asked nothing shows nothing.
-VERDICTS = {
-    "prism that rules out": "evidence_of_non_membership",
-    "prism with gates that rules out": "evidence_of_non_membership",
-    "prism with too small a Delta": "inconclusive",
-    "prism of a target that knows the set": "inconclusive",
-    "prism of too few documents": "invalid",
-    "prism of many that cannot be scored": "invalid",
-    "prism of the reference itself": "invalid",
-    "dose": "evidence_of_non_membership",
-    "dose of a reader": "evidence_of_membership",
-    "dose of a heavy reader": "evidence_of_membership",
-    "dose of a heavy reader without related text": "score_only",
-    "order": "evidence_of_membership",
-    "order with control": "invalid",
-    "pacost": "evidence_of_membership",
-    "pacost of few documents": "invalid",
-    "mc_pdd": "evidence_of_membership",
-    "mc_pdd with a control that fails": "invalid",
-    "difference in differences": "evidence_of_membership",
-    "extraction": "evidence_of_membership",
-    "extraction alone": "score_only",
-    "canaries": "evidence_of_membership",
-    "canaries that were not read": "inconclusive",
-    "identifiers": "evidence_of_membership",
-    "identifiers that were not read": "inconclusive",
-    "decop": "evidence_of_membership",
-    "decop, calibrated": "evidence_of_membership",
-    "decop of works without a title": "invalid",
-    "name cloze": "evidence_of_membership",
-    "name cloze alone": "score_only",
-    "prefix completion": "evidence_of_membership",
-    "prefix completion alone": "score_only",
-    "kds": "score_only",
-    "kds of few": "invalid",
-    "paired t of few that can be scored": "invalid",
-    "llm_di of few that can be scored": "invalid",
-    "rank agreement of few that can be scored": "invalid",
-    "dose beside few that can be scored": "invalid",
+REACHED = {
+    "evidence_of_non_membership": """
+        prism that rules out; prism with gates that rules out; dose""",
+    "inconclusive": """
+        prism with too small a Delta; prism of a target that knows the set; canaries that were not read;
+        identifiers that were not read""",
+    "invalid": """
+        prism of too few documents; prism of many that cannot be scored; prism of the reference itself;
+        order with control; pacost of few documents; mc_pdd with a control that fails;
+        decop of works without a title; kds of few; paired t of few that can be scored;
+        llm_di of few that can be scored; rank agreement of few that can be scored;
+        dose beside few that can be scored""",
+    "evidence_of_membership": """
+        dose of a reader; dose of a heavy reader; order; pacost; mc_pdd; difference in differences; extraction;
+        canaries; identifiers; decop; decop, calibrated; name cloze; prefix completion""",
+    "score_only": """
+        dose of a heavy reader without related text; extraction alone; name cloze alone; prefix completion alone;
+        kds""",
 }
-# Looked at in test_lies.py too, before they are doctored; and what of others is in rows beside them.
-ELSEWHERE = {
-    "prism",
-    "prism of a reader",
-    "prism with gates",
-    "paired t",
-    "dose with estimated shape",  # dose of other features
-}
+VERDICTS = {name.strip(): verdict for verdict, names in REACHED.items() for name in names.split(";")}
+# Looked at in test_lies.py too, before they are doctored; or, as the shape of the dose, in audits beside them.
+ELSEWHERE = {"prism", "prism of a reader", "prism with gates", "paired t", "dose with estimated shape"}
 
 
 def test_there_are_enough():

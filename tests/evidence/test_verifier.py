@@ -28,7 +28,7 @@ from nonmember.evidence.signing import Key
 from nonmember.methods.dose import dose as meter
 from nonmember.stats import bootstrap
 from nonmember_verify import cli, commitments, envelope, resampling
-from nonmember_verify.known import claim
+from nonmember_verify.known import CONCLUSIONS, claim
 from nonmember_verify.methods import dose
 from nonmember_verify.methods.dose import Control, Curve, Reading
 from nonmember_verify.report import Line, agree, is_below
@@ -58,28 +58,20 @@ def test_it_starts_at_once():
     assert not FOUR & set(done.stdout.split())
 
 
+def verified(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command, env = [sys.executable, "-m", "nonmember_verify", *words], {**os.environ, **environment}
+    return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def test_its_answer_is_its_exit_status(tmp_path):
     (tmp_path / "x.zip").write_bytes(b"nothing")
-    done = subprocess.run(
-        [sys.executable, "-m", "nonmember_verify", "x.zip", "--json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = verified(tmp_path, "x.zip", "--json")
     assert done.returncode == 1
     assert [line["kind"] for line in json.loads(done.stdout)] == ["FAILED"]
 
 
 def test_a_name_that_the_terminal_cannot_show_ends_nothing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "nonmember_verify", "名"],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = verified(tmp_path, "名", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout) == (2, "")
     assert "No such file or directory: '\\u540d'" in done.stderr
 
@@ -101,15 +93,9 @@ def test_the_bootstrap_is_the_audits_to_the_last_digit(metric):
     target = np.round(rng.normal(size=37), 1)  # with ties
     others = [np.round(target + rng.normal(size=37), 1) for _ in range(2)]
     found = resampling.resampled(others, target, metric, np.random.default_rng([5, 0]), 150)
+    settings = {"metric": metric, "num_resamples": 150, "alpha": 0.05, "margin": 0.0}
     expected = bootstrap.difference_of_dependent_correlations(
-        others[0],
-        target,
-        others[1],
-        metric=metric,
-        num_resamples=150,
-        alpha=0.05,
-        margin=0.0,
-        rng=np.random.default_rng([5, 0]),
+        others[0], target, others[1], **settings, rng=np.random.default_rng([5, 0])
     )
     np.testing.assert_allclose(found[0] - found[1], expected.distribution, rtol=0, atol=1e-15)
     assert (1 + resampling.num_reached(found[0] - found[1], 0.0)) / 151 == expected.p_value
@@ -130,13 +116,7 @@ def test_a_reading_has_the_audits_words():
         heaviest = 8.0 if estimate <= 8 else 32.0
         reading = Reading(estimate, low, high, None, 0.03, 0.2, 0.2, 0.5)
         assert dose.readings_of(reading, heaviest) == words == meter.readings_of(reading, heaviest)
-        for decision in (
-            "invalid",
-            "evidence_of_non_membership",
-            "evidence_of_membership",
-            "score_only",
-            "inconclusive",
-        ):
+        for decision in CONCLUSIONS:
             for exclude, exceed in ((1, 0.0), (2.0, 0.25)):
                 told = (reading, exclude, exceed, heaviest)
                 assert claim("dose", decision, **dose.words_of(*told)) == meter.claim_of(decision, *told)
