@@ -382,7 +382,9 @@ def _ranking(option: Option) -> str:
 
 def _in_short(option: Option) -> str:
     return (
-        "power not measured" if option.value is None else f"right more often than wrong by {max(option.value, 0.0):.0%}"
+        "power not measured"
+        if option.value is None
+        else f"of 100 audits {max(option.value, 0.0) * 100:.0f} more are right than wrong"
     )
 
 

@@ -179,6 +179,7 @@ def _of_test(claim: Claim, details: AutoDetails) -> str:
     if (test := details.tests.get(claim)) is None:
         return f"no test for {IN_WORDS[claim]!r} could be run: {details.lacking[claim].removesuffix('.')}."
     p = "no p" if test["p_value"] is None else f"p = {test['p_value']:.2g}"
+    p = "invalid" if test["verdict"] == "invalid" else p
     return f"for {IN_WORDS[claim]!r} {p} by {test['method']}. {test['because']}".strip()
 
 

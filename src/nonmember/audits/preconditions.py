@@ -18,7 +18,7 @@ from nonmember.models.exposure import Exposures, truth_about
 from nonmember.models.reading import Read
 from nonmember.observations import Scored
 from nonmember.observations.weights import WeightChange, weights_at_hand
-from nonmember.records.groups import HELDOUT, SUSPECT, THIRD, UNSEEN
+from nonmember.records.groups import HELDOUT, SUSPECT, THIRD, UNSEEN, set_of
 from nonmember.records.spans import split_words
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, layout_auc
 
@@ -35,7 +35,7 @@ def require_documents(audit: Audit, builder: Builder) -> None:
     for name, corpus in corpora.items():
         if len(corpus) < method.least(name):
             dropped = ", ".join(f"{number} {why}" for why, number in corpus.dropped.items())
-            what = f"{name} set {audit.labels.get(name, '')}".rstrip()
+            what = f"{set_of(name)} {audit.labels.get(name, '')}".rstrip()
             raise ValueError(
                 f"The {what} has {len(corpus)} documents and {method.name} needs at least {method.least(name)} "
                 f"(dropped on the way: {dropped or 'none'}). Give more documents or loosen the cleaning."
@@ -51,7 +51,7 @@ def require_documents(audit: Audit, builder: Builder) -> None:
     for name, (number, distinct) in units_of(audit, builder).items():
         if distinct < (1 - FEW_COPIES) * number:
             raise ValueError(
-                f"The {name} set has {number} documents or clusters and only {distinct} different texts: the others "
+                f"The {set_of(name)} has {number} documents or clusters and only {distinct} different texts: others "
                 "are near copies (most of their runs of five words are those of another). A test would take all for "
                 "independent, and its p would be too small. Leave copies out with cleaning=deduplicated, or name what "
                 "belongs together with data.cluster_field."
@@ -185,7 +185,7 @@ def cut_warnings(groups: Mapping[str, DocumentGroup], builder: Builder) -> list[
         num_cut = sum(read.is_cut)
         if num_cut:
             warnings.append(
-                f"{num_cut} of {len(read.parts)} documents of the {name} set are longer than {limit} tokens "
+                f"{num_cut} of {len(read.parts)} documents of the {set_of(name)} are longer than {limit} tokens "
                 "(max_tokens); only their beginnings were read."
             )
     return warnings

@@ -9,18 +9,26 @@ from nonmember.reports.core.grid import Block, TableCell, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport, Filled, Glance, tables
 from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, AuditGroup, named, no_rate, number_cell
-from nonmember.reports.planted.contestants import ERRORS, SIZES, ArenaContestant, contestants, doses, numbers, shown
+from nonmember.reports.planted.contestants import (
+    ERRORS,
+    SIZES,
+    ArenaContestant,
+    by_name,
+    columns_of,
+    contestants,
+    doses,
+    fewer_unread,
+    found_cell,
+    numbers,
+    shown,
+)
 from nonmember.reports.render.blocks import cross_table
 from nonmember_papers.arena import figures
 from nonmember_papers.arena.overview import (
     AT_A_GLANCE,
     EQUAL,
     USUAL,
-    by_name,
     cells_of_glance,
-    columns_of,
-    fewer_unread,
-    found_cell,
     overview,
     power,
     quoted,

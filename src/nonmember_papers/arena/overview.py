@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from nonmember.advice.contestants import CONTESTANTS, Contestant
 from nonmember.advice.measured import MeasuredPower, Says, measured
-from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, TableCell, TableRow, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import (
@@ -20,7 +19,6 @@ from nonmember.reports.planted.audits import (
     no_rate,
     number_cell,
     rate_of,
-    share_cell,
 )
 from nonmember.reports.planted.contestants import (
     CLAIMS,
@@ -30,8 +28,12 @@ from nonmember.reports.planted.contestants import (
     TOKENS,
     ArenaContestant,
     Needs,
+    by_name,
+    columns_of,
     contestants,
     doses,
+    fewer_unread,
+    found_cell,
     needs_of,
     numbers,
     situation_of,
@@ -184,32 +186,6 @@ def cells_of_glance(scope: Scope) -> Iterator[TableCell]:
     entered = contestants(scope)
     for number in (len(entered), len({run.path for item in entered for run in item.runs})):
         yield number_cell(str(number), number, scope.world.name)
-
-
-def by_name(entered: Sequence[ArenaContestant]) -> dict[str, ArenaContestant]:
-    return {item.name: item for item in entered}
-
-
-def columns_of(every: Sequence[int]) -> dict[str, int]:
-    return {named(dose): dose for dose in every}
-
-
-def found_cell(
-    item: ArenaContestant, of: Sequence[int], error: float, world: str, kind: str | None = None
-) -> TableCell:
-    share = item.found(of, error, kind)
-    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in item.of(of, kind)], world)
-
-
-def fewer_unread(entered: Sequence[ArenaContestant]) -> str:
-    """Who was put to fewer unread sets than others, so that less is asked of it; empty where nobody was."""
-    number = {item.name: len(item.of([0])) for item in entered}
-    most = max(number.values(), default=0)
-    few = [f"{name} ({unread})" for name, unread in number.items() if unread < most]
-    if not few:
-        return ""
-    names = formats.listed(few)
-    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {names}."
 
 
 def power(scope: Scope, error: float) -> Block | None:

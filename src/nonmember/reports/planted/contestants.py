@@ -16,8 +16,19 @@ from nonmember.advice.situation import Situation
 from nonmember.methods import method_named
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import ACCESS, INPUTS, Input, Requirements
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import TableCell
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.planted.audits import CONFIDENCE, NUM_RESAMPLES, SEED, dose_of, question_of
+from nonmember.reports.planted.audits import (
+    CONFIDENCE,
+    NUM_RESAMPLES,
+    SEED,
+    dose_of,
+    named,
+    no_rate,
+    question_of,
+    share_cell,
+)
 from nonmember.results.load import Run
 from nonmember.scores import Score
 from nonmember.stats.clusters import ClusteredShare, clustered_tpr_at_fpr
@@ -249,3 +260,29 @@ def shown(entered: Sequence[ArenaContestant]) -> list[ArenaContestant]:
     first = {item.method: item for item in reversed(entered) if not item.is_score}
     plain = SCORES["minkpp(0.2)"].name
     return [item for item in entered if first.get(item.method) is item or (item.is_score and item.name == plain)]
+
+
+def by_name(entered: Sequence[ArenaContestant]) -> dict[str, ArenaContestant]:
+    return {item.name: item for item in entered}
+
+
+def columns_of(every: Sequence[int]) -> dict[str, int]:
+    return {named(dose): dose for dose in every}
+
+
+def found_cell(
+    item: ArenaContestant, of: Sequence[int], error: float, world: str, kind: str | None = None
+) -> TableCell:
+    share = item.found(of, error, kind)
+    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in item.of(of, kind)], world)
+
+
+def fewer_unread(entered: Sequence[ArenaContestant]) -> str:
+    """Who was put to fewer unread sets than others, so that less is asked of it; empty where nobody was."""
+    number = {item.name: len(item.of([0])) for item in entered}
+    most = max(number.values(), default=0)
+    few = [f"{name} ({unread})" for name, unread in number.items() if unread < most]
+    if not few:
+        return ""
+    names = formats.listed(few)
+    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {names}."
