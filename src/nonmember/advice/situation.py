@@ -103,8 +103,6 @@ class Situation(Checked):
         return "; ".join(parts)
 
 
-# Looked up ----------------------------------------------------------------------------------------------------------
-
 TOKENS_PER_WORD = 1.3  # of English prose, by most vocabularies; no tokenizer is loaded for it
 
 

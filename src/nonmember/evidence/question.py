@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -54,8 +52,3 @@ def code() -> dict[str, str]:
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return {"nonmember": versions()["nonmember"], "sources": digest.hexdigest()}
-
-
-def machine() -> dict[str, Any]:
-    """As a bundle tells of it: numbers may depend on it in their last digits, and trained weights in more."""
-    return {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()}

@@ -77,11 +77,6 @@ BESIDE: Mapping[str, tuple[Input, ...]] = {  # of a result of `levels` -> what s
 SHORT: Mapping[Input, str] = {"reference": "reference", "heldout": "held-out"}
 
 
-def name_of_score(single: SingleScore, key: str) -> str:
-    less = " and ".join(SHORT[item] for item in BESIDE[key])
-    return f"{single.name} less {less}" if less else single.name
-
-
 @dataclass(frozen=True)
 class Needs:
     """What a contestant needs."""
@@ -209,7 +204,8 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
         for less, beside in BESIDE.items():
             needs = _needs(single.score.requirements, (), situation, beside)
             entries = _entries(values_of(levels, less, score), asked)
-            entered.append(ArenaContestant(name_of_score(single, less), LEVELS, needs, entries, is_score=True))
+            name = " less ".join(filter(None, (single.name, " and ".join(SHORT[item] for item in beside))))
+            entered.append(ArenaContestant(name, LEVELS, needs, entries, is_score=True))
     return tuple(item for item in entered if item.entries)
 
 
