@@ -13,38 +13,38 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "nonmember"
 # Folder of the package -> most lines, most files.
 FOLDERS: dict[str, tuple[int, int]] = {
-    "advice": (930, 5),
-    "api": (940, 8),
-    "artifacts": (840, 7),
-    "audits": (1_590, 13),
-    "cli": (1_810, 18),
-    "config": (2_120, 14),
-    "corpora": (4_250, 22),
-    "endpoints": (2_170, 10),
-    "evidence": (1_330, 11),
-    "methods": (7_270, 39),
-    "models": (3_410, 21),
-    "observations": (2_220, 13),
+    "advice": (950, 5),
+    "api": (950, 8),
+    "artifacts": (830, 6),
+    "audits": (1_620, 13),
+    "cli": (1_820, 18),
+    "config": (2_070, 14),
+    "corpora": (4_160, 22),
+    "endpoints": (2_120, 10),
+    "evidence": (1_340, 11),
+    "methods": (7_550, 41),
+    "models": (3_350, 21),
+    "observations": (2_150, 13),
     "records": (980, 11),
-    "reports": (4_140, 35),
-    "results": (1_360, 9),
-    "runtime": (1_170, 12),
-    "scores": (1_410, 8),
-    "scoring": (1_410, 10),
-    "stats": (4_120, 18),
-    "tracking": (540, 3),
-    "training": (2_200, 12),
+    "reports": (4_010, 33),
+    "results": (1_400, 9),
+    "runtime": (1_180, 13),
+    "scores": (1_470, 8),
+    "scoring": (1_420, 10),
+    "stats": (4_180, 18),
+    "tracking": (500, 3),
+    "training": (2_110, 12),
 }
 LINES = {
-    "src": 52_705,
-    "src/nonmember": 46_500,
-    "src/nonmember_papers": 3_005,
-    "src/nonmember_verify": 3_200,
-    "tests": 41_458,
+    "src": 52_770,
+    "src/nonmember": 46_488,
+    "src/nonmember_papers": 3_100,
+    "src/nonmember_verify": 3_182,
+    "tests": 41_975,
 }
 MOST_FILES, MOST_FOLDERS = 301, 21
-YAML_LINES = 6_460  # of conf and sweeps
-WORDS, WORDS_OF_A_PAGE = 49_600, 1_500  # of documents written by hand
+YAML_LINES = 6_480  # of conf and sweeps
+WORDS, WORDS_OF_A_PAGE = 49_500, 1_500  # of documents written by hand
 
 
 def lines_of(folder: Path, pattern: str = "*.py") -> list[int]:
