@@ -528,7 +528,7 @@ def test_the_blind_baseline_asks_no_model(untrained, tmp_path, monkeypatch):
     assert result.health.capability == {}
     assert 0.2 < result.statistics.value < 0.8
     few = write_jsonl(tmp_path / "few.jsonl", tiny.random_texts(10, seed=3))
-    with pytest.raises(ValueError, match="The heldout set has 10 documents and blind needs at least 30"):
+    with pytest.raises(ValueError, match="The held-out set has 10 documents and blind needs at least 30"):
         run(replace(untrained, method=blind, heldout=few), tmp_path)
 
 
