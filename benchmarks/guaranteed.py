@@ -165,22 +165,23 @@ def tests(study: Study) -> dict[str, Callable[[int, np.random.Generator], float]
 
         return p
 
-    def variants(corpora: Callable[[int, str], CorpusSpec], score: Score) -> dict[int, tuple[dict, dict]]:
+    def variants(corpora: Callable[[int], Sequence[CorpusSpec]], score: Score) -> dict[int, tuple[dict, dict]]:
         found = {}
         for readings in READINGS:
-            parts = [study.scores(study.model, corpora(readings, part), score) for part in ("published", "private")]
+            parts = [study.scores(study.model, corpus, score) for corpus in corpora(readings)]
             others: dict[str, list[float]] = {}
             for name, value in parts[1].items():
                 others.setdefault(canary_of(name), []).append(value)
             found[readings] = ({canary_of(name): value for name, value in parts[0].items()}, others)
         return found
 
-    def canaries(readings: int, part: str) -> CorpusSpec:
-        return Canaries(str(study.folder / str(readings) / planting.PRIVATE), part)
+    def canaries(readings: int) -> Sequence[CorpusSpec]:
+        private = str(study.folder / str(readings) / planting.PRIVATE)
+        return Canaries(private, "published"), Canaries(private, "private")
 
-    def identifiers(readings: int, part: str) -> CorpusSpec:
-        kind = {"private": "alternatives"}.get(part, part)
-        return Identifiers(study.corpus(study.named[readings]), kind, num_alternatives=99, seed=study.seed)
+    def identifiers(readings: int) -> Sequence[CorpusSpec]:
+        named, more = study.corpus(study.named[readings]), {"num_alternatives": 99, "seed": study.seed}
+        return Identifiers(named, "published", **more), Identifiers(named, "alternatives", **more)
 
     return {
         "hold-out": of_sets(Loss(), less_the_base=False),
