@@ -178,9 +178,9 @@ def _of_test(claim: Claim, details: AutoDetails) -> str:
     """What the one test of a claim found; where there is none, what it would take."""
     if (test := details.tests.get(claim)) is None:
         return f"no test for {IN_WORDS[claim]!r} could be run: {details.lacking[claim].removesuffix('.')}."
-    p = "no p" if test["p_value"] is None else f"p = {test['p_value']:.2g}"
-    p = "invalid" if test["verdict"] == "invalid" else p
-    return f"for {IN_WORDS[claim]!r} {p} by {test['method']}. {test['because']}".strip()
+    found = "no p" if test["p_value"] is None else f"p = {test['p_value']:.2g}"
+    found = "" if test["because"].startswith("p is ") else "invalid. " if test["verdict"] == "invalid" else f"{found}. "
+    return f"{IN_WORDS[claim]!r}, tested by {test['method'].replace('_', ' ')}: {found}{test['because']}".strip()
 
 
 def other_looks(keys: Mapping[str, str], builder: Builder) -> int:
