@@ -156,8 +156,6 @@ def test_p_of_llm_di():
         "num_splits": 1,
         "learning_rate": 0.01,
         "num_steps": 1000,
-        "equal_variances": True,
-        "trim_predictions": False,
         "compat": True,
     }
     found = dataset_inference(suspect, heldout, rng=np.random.default_rng(1), **settings)

@@ -107,6 +107,7 @@ KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of wh
     "stand_in": ("method.controls.base", "method.controls.stand_in"),
     "rephraser": ("method.rephraser", "method.paraphraser"),
     "heldout": ("data.heldout",),
+    "holdout": ("data.heldout",),
     "unseen": ("data.unseen",),
     "general": ("world.general",),
 }

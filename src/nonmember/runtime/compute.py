@@ -185,7 +185,8 @@ class Compute(Checked):
                 trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())
                 _say_who_is_awaited(trainer.world_size)
             return trainer
-        except MisconfigurationException as error:
+        except (MisconfigurationException, RuntimeError) as error:  # the latter of a job of several tasks
             raise ValueError(
-                f"This trainer is not available here: {error} Choose another one, such as trainer=cpu."
+                f"This trainer is not available here: {error} Choose another one, such as trainer=cpu; unset "
+                "SLURM_NTASKS where it is left over from another job."
             ) from error

@@ -85,8 +85,7 @@ class TopLoss(Score):
 
 @dataclass(frozen=True)
 class Extraction(Score):
-    """log p_z, nats: log-probability of sampling exactly a run of k tokens of the document, at temperature 1, given all
-    tokens before it; of the likeliest run.
+    """log p_z of the likeliest run of k tokens, nats: that a sample at temperature 1 goes on with exactly these.
 
     Runs follow each other behind the first k tokens, a beginning-of-text token counted; a rest of fewer is left out.
     The first has exactly k tokens before it, as the papers have it; later ones more, so that one pass gives all.
