@@ -224,9 +224,7 @@ def test_an_audit_records_exposures_counters_and_what_it_tests(tmp_path):
     around = {"bos": None, "eos": None}
     assert result.provenance.tokens == {"target": around, "reference": around, "distilled": around}
     table.show([result], console=Console(file=(printed := io.StringIO())))
-    assert "tokens added to each text: target, reference, distilled: no BOS, no EOS" in " ".join(
-        printed.getvalue().split()
-    )
+    assert "tokens added to each text" not in printed.getvalue(), "all models read alike"
 
 
 def test_every_test_says_what_it_claims_and_what_its_p_value_is_of():

@@ -112,7 +112,7 @@ def test_what_cannot_be_is_said(nonmember, sealed, tmp_path):
         assert (said.status, list(Path().glob("late*"))) == (1, []), "no file of what was not sealed"
     assert "There is no result.json below" in nonmember("bundle", tmp_path / "no", "--key", "my.key", "--out", "x").err
     said = nonmember("verify", "none.zip")
-    assert (said.status, "No such file or directory: 'none.zip'" in said.out) == (1, True)
+    assert (said.status, "No such file or directory: 'none.zip'" in said.err) == (2, True)
     assert nonmember("verify", "none.zip", "--signer", "none.pub").status == 2
 
 
