@@ -70,9 +70,9 @@ def _check_answer(audit: Audit, decision: str, report: Report) -> None:
     p = "p undefined" if stated["p_value"] is None else f"p = {stated['p_value']:.2g}"
     claim = audit.result["verdict"]["allowed_claim"]
     often, proviso = "", re.search(r", provided that [^.:]*", claim)
-    if question["method"] == "dose":
+    if question["method"] == "dose" and decision == MEMBERSHIP:
         low, high = (f"{stated[end]:.2g}" if stated[end] is not None else "more" for end in ("ci_low", "ci_high"))
-        often = f", about {stated['value']:.2g} times (interval {low} to {high})"
+        often, p = f", about {stated['value']:.2g} times", f"interval {low} to {high}; {p}"
     says = SENTENCES[decision].format(
         target=target,
         documents=documents,

@@ -89,7 +89,7 @@ def _sentence(conclusion: Conclusion, outcome: TestOutcome, question: AuditQuest
                 low, high = (
                     f"{end:.2g}" if end is not None else "more" for end in (statistics.ci_low, statistics.ci_high)
                 )
-                often = f", about {statistics.value:.2g} times (interval {low} to {high})"
+                often, p = f", about {statistics.value:.2g} times", f"interval {low} to {high}; {p}"
             proviso = re.search(r", (provided that [^.:]*)", outcome.allowed_claim)
             was = "was" if conclusion == "used" else "was not"
             claim = f"There is evidence that {target} {was} trained on {documents} as a set{often} ({p})"

@@ -291,8 +291,8 @@ class DeclaredReport:
 
 
 def read_sections(path: Path) -> tuple[Section, ...]:
-    """The texts of a report from Markdown: `## Title {#key}`, paragraphs of what is shown and how to read it, `> ` what
-    the paper found, `- ` notes. Raises ValueError with the line where a heading is none."""
+    """The texts of a report from Markdown: a heading `## Title {#key}`, paragraphs of what is shown and how to read it,
+    quoted what the paper found, as a list notes. Raises ValueError with the line where a heading is none."""
     sections: list[Section] = []
     for chunk in re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         head, _, body = chunk.partition("\n")
