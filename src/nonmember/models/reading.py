@@ -43,9 +43,9 @@ class TextsRead:
 
     parts: what is read of each; the very text where nothing is cut.   num_read: tokens read, the first one and special
     ones included.   num_all: tokens there are; None for a cut text too long to be counted.   num_special: texts with
-    special tokens in their midst.   unknown: share of the tokens that are unknown ones.   num_assistant: of
-    conversations, the assistant's tokens that are read; their parts are what it says.   num_returns: texts with Windows
-    line ends.
+    special tokens in their midst.   unknown: share of the tokens that are unknown ones.   keeps_case: whether capitals
+    are other tokens than small letters.   num_assistant: of conversations, the assistant's tokens that are read; their
+    parts are what it says.   num_returns: texts with Windows line ends.
     """
 
     parts: tuple[str, ...]
@@ -53,6 +53,7 @@ class TextsRead:
     num_all: tuple[int | None, ...]
     num_special: int = 0
     unknown: float = 0.0
+    keeps_case: bool = True
     num_assistant: tuple[int, ...] | None = None
     num_returns: int = 0
 
@@ -84,6 +85,8 @@ class TextsRead:
                 f"{self.unknown:.0%} of the tokens read are unknown ones, which are all alike: the scores say little "
                 "about the texts. Check that the tokenizer is the model's own."
             )
+        if not self.keeps_case:
+            sentences.append("The tokenizer reads capitals as small letters, so that the score lowercase says nothing.")
         return sentences
 
 
@@ -155,14 +158,15 @@ def _num_returns(texts: Sequence[str]) -> int:
     return sum("\r\n" in text for text in texts)
 
 
-def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float]:
+def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:
     front, back = around(tokenizer) or ((), ())
     special, unknown = set(getattr(tokenizer, "all_special_ids", ())), getattr(tokenizer, "unk_token_id", None)
     inner = [_without(ids[len(front) :], back) for ids in kept]
     num_special = sum(not (special - {unknown}).isdisjoint(ids) for ids in inner)
     num_tokens = sum(map(len, inner))
     num_unknown = sum(ids.count(unknown) for ids in inner) if unknown is not None else 0
-    return num_special, num_unknown / max(1, num_tokens)
+    large, small = ids_of(tokenizer, ["ABC", "abc"])
+    return num_special, num_unknown / max(1, num_tokens), large != small
 
 
 def _without(ids: Sequence[int], back: tuple[int, ...]) -> Sequence[int]:
