@@ -131,7 +131,10 @@ def test_floored_tokens_are_counted(model, corpus, tmp_path):
 
         vocab_size = VOCAB
 
-        def __call__(self, features, out=None):
+        def is_divisible(self, features):
+            return False
+
+        def __call__(self, features, out=None, columns=None):
             logits = features.new_full((*features.shape[:-1], VOCAB), -torch.inf)
             logits[..., 1] = 0
             return logits

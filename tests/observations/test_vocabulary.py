@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from nonmember.models.forward import PlainLogits, split_forward
-from nonmember.observations.passes.vocabulary import Workspace, token_log_probs, token_statistics
+from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 
 VOCAB = 320  # rows; the imagined tokenizer has 300 tokens
 SIZES = {"vocab_size": VOCAB, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -69,21 +69,6 @@ def test_equals_the_full_table(name, block_bytes):
     assert_equal(statistics, full_table(model(ids).logits[0, :-1], ids[0, 1:]))
 
 
-@pytest.mark.parametrize("block_bytes", [1, 5 * VOCAB * 4, 2**26])
-def test_log_probs_alone_are_the_same(block_bytes):
-    logits, targets = logits_and_targets()
-    logits[3, targets[3]] = -torch.inf
-    statistics = token_statistics(logits, PlainLogits(VOCAB), targets, block_bytes=block_bytes)
-    before = logits.clone()
-    log_prob, num_floored = token_log_probs(logits, PlainLogits(VOCAB), targets, block_bytes=block_bytes)
-    assert torch.equal(log_prob, statistics.log_prob)
-    assert (num_floored, float(log_prob[3])) == (1, -100.0)
-    assert torch.equal(logits, before)
-    logits[5, 7] = torch.nan
-    with pytest.raises(ValueError, match="no distribution"):
-        token_log_probs(logits, PlainLogits(VOCAB), targets, block_bytes=block_bytes)
-
-
 @torch.no_grad()
 def test_works_on_a_block_in_parts_that_fit_the_cache(monkeypatch):
     _, targets = logits_and_targets()
@@ -104,14 +89,15 @@ def test_leaves_the_logits_of_an_unsplit_model_alone():
     assert_equal(statistics, full_table(logits, targets))
 
 
-def test_masked_vocabulary():
+@pytest.mark.parametrize("block_bytes", [37 * 10 * 4, 2**26])
+def test_masked_vocabulary(block_bytes):
     logits, targets = logits_and_targets()
     logits[:, 300:] = -torch.inf
     targets = targets % 300
     logits[3, targets[3]] = -torch.inf
     logits[4] = -torch.inf
     logits[4, targets[4]] = 0.0
-    statistics = token_statistics(logits, PlainLogits(VOCAB), targets)
+    statistics = token_statistics(logits, PlainLogits(VOCAB), targets, block_bytes=block_bytes)
     log_prob, mean, std = full_table(logits, targets)
     assert log_prob[3] == -torch.inf
     assert_equal(statistics, (log_prob.clamp(min=-100), mean, std))

@@ -2,9 +2,8 @@
 
 Shapes: B documents, T tokens, D hidden, V vocabulary (rows of the output matrix, padding rows included).
 
-The logits of one batch are the largest thing a language model makes: 8 x 512 tokens of a 256,000-row
-vocabulary are 4.2 GB. Features are small, and `head(features)` gives the logits of just the rows that are
-asked for.
+The logits of one batch are the largest thing a language model makes: 8 x 512 tokens of a 256,000-row vocabulary are
+4.2 GB. Features are small, and `head(features)` gives the logits of just the rows that are asked for.
 """
 
 from __future__ import annotations
@@ -26,17 +25,15 @@ _T = TypeVar("_T")
 
 Ids = Tensor | slice  # rows of the vocabulary
 
-# What the configs of the families call the number that multiplies, or divides, the logits, and their soft
-# cap.
+# What the configs of the families call the number that multiplies, or divides, the logits, and their soft cap.
 _SCALE_NAMES = ("logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
 _SOFT_CAP_NAMES = ("final_logit_softcapping", "logits_soft_cap", "softcap")
-# Largest difference from the model's own logits, as a share of the largest logit: a few roundings of the
-# type.
+# Largest difference from the model's own logits, as a share of the largest logit: a few roundings of the type.
 _TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-
 
 # Stands for a logit of minus infinity: its probability is 0, and 0 times its square is still a number.
 LOWEST_LOGIT = -1e15
+ALL = slice(None)
 
 PLACED = "_hf_hook"  # what accelerate leaves on a module that it has put on a device
 GATHERED = "_gathered"  # the method of a sharded output matrix that calls a function while the matrix is whole
@@ -64,16 +61,18 @@ class Held(nn.Module):
 
 
 class Head(Protocol):
-    """Features [..., D] -> logits [..., V].
+    """Features [..., D] -> logits [..., V], or [..., C] of some columns.
 
-    `out` [..., V], in the dtype of the features, may be filled and returned instead of new memory. A head may
-    decline it, so use what is returned.
+    `out` [..., C], in the dtype of the features, may be filled and returned instead of new memory. A head may decline
+    it, so use what is returned. Of one that is not divisible, take all columns.
     """
 
     @property
     def vocab_size(self) -> int: ...
 
-    def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor: ...
+    def __call__(self, features: Tensor, out: Tensor | None = None, columns: slice = ALL) -> Tensor: ...
+
+    def is_divisible(self, features: Tensor) -> bool: ...
 
     def parameters(self) -> Iterable[Tensor]: ...
 
@@ -106,10 +105,13 @@ class LinearHead:
         linear = self._linear
         return int(getattr(linear, "out_features", None) or linear.weight.shape[0])
 
-    def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor:
+    def is_divisible(self, features: Tensor) -> bool:
+        return _is_plain(self._linear, features)
+
+    def __call__(self, features: Tensor, out: Tensor | None = None, columns: slice = ALL) -> Tensor:
         linear = self._linear
         if out is not None and _is_plain(linear, features):
-            return self._write(linear, features, out)
+            return self._write(linear, features, out, columns)
         forward = linear.forward if self.is_gathered else linear
         logits: Tensor = forward(features).to(features.device)  # where the matrix lies on another one
         if self.multiplier != 1.0:
@@ -127,11 +129,12 @@ class LinearHead:
             return call(self, *rows)
         return getattr(linear, GATHERED)(partial(call, replace(self, is_gathered=True)), *rows)
 
-    def _write(self, linear: nn.Linear, features: Tensor, out: Tensor) -> Tensor:
+    def _write(self, linear: nn.Linear, features: Tensor, out: Tensor, columns: slice) -> Tensor:
+        weight = linear.weight[columns].t()
         if linear.bias is None:
-            torch.mm(features, linear.weight.t(), out=out)
+            torch.mm(features, weight, out=out)
         else:
-            torch.addmm(linear.bias, features, linear.weight.t(), out=out)
+            torch.addmm(linear.bias[columns], features, weight, out=out)
         if self.multiplier != 1.0:
             out.mul_(self.multiplier)
         if self.soft_cap is not None:
@@ -159,8 +162,11 @@ class PlainLogits:
 
     vocab_size: int
 
-    def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor:
-        return features
+    def is_divisible(self, features: Tensor) -> bool:
+        return True
+
+    def __call__(self, features: Tensor, out: Tensor | None = None, columns: slice = ALL) -> Tensor:
+        return features[..., columns]
 
     def parameters(self) -> Iterable[Tensor]:
         return ()
@@ -173,9 +179,8 @@ class PlainLogits:
 class SplitForward:
     """`head(body(input_ids))` equals `model(input_ids).logits`.
 
-    No attention mask is passed. Documents are padded on the right and attention is causal, so padding reaches
-    no real token; the features of padding mean nothing and must be left out. Gradients flow through both
-    halves.
+    No attention mask is passed. Documents are padded on the right and attention is causal, so padding reaches no real
+    token; the features of padding mean nothing and must be left out. Gradients flow through both halves.
 
     streaming: whether the halves are real. If not, `body` returns the whole logits, and `note` says why.
     lengths: which texts may be read side by side.

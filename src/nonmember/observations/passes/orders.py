@@ -26,7 +26,7 @@ from nonmember.models.forward import SplitForward, split_forward
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import DocumentReader, Rows, check_readable, read_all
-from nonmember.observations.passes.vocabulary import Workspace, token_log_probs
+from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 from nonmember.records.documents import ORDER_SCHEMA
 
 _ROW_GROUP_WINDOWS = 2**14
@@ -125,12 +125,12 @@ class OrderReader(DocumentReader):
         position_T = torch.arange(ids_BT.shape[1] - 1, device=ids_BT.device)
         scored_BT = (position_T >= first_B[:, None]) & (position_T < lengths_B[:, None] - 1)
         features_ND, targets_N = features_BTD[:, : scored_BT.shape[1]][scored_BT], ids_BT[:, 1:][scored_BT]
-        log_prob_N, num_floored = token_log_probs(
+        found = token_statistics(
             features_ND, self._split.head, targets_N, block_bytes=self._block_bytes, workspace=self._workspace
         )
         scored_BT = scored_BT.cpu()  # not every accelerator has double precision
         log_prob_BT = torch.zeros(scored_BT.shape, dtype=torch.float64)
-        log_prob_BT[scored_BT] = log_prob_N.cpu().double()
+        log_prob_BT[scored_BT] = found.log_prob.cpu().double()
         real_B = (lengths_B.cpu() > 1).numpy()
         index_B, windows = index_B.numpy(force=True)[real_B], self._windows
         num_tokens_B = scored_BT.sum(1).int().numpy()[real_B]
@@ -142,6 +142,6 @@ class OrderReader(DocumentReader):
             "num_tokens": num_tokens_B,
             "log_prob": log_prob_BT.sum(1).numpy()[real_B],
         }
-        counts = {"num_documents": len(index_B), "num_floored": num_floored}
+        counts = {"num_documents": len(index_B), "num_floored": found.num_floored}
         counts |= {"num_tokens": int(num_tokens_B.sum()), "num_read": int(read_B.sum())}
         return pa.table(columns, schema=ORDER_SCHEMA), counts
