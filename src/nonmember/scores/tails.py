@@ -44,9 +44,10 @@ def num_smallest(num_tokens: npt.NDArray[np.int64], k: float, compat: Compat) ->
 def mean_of_smallest(table: TokenTable, values: FloatArray, num_kept: npt.NDArray[np.int64]) -> FloatArray:
     """[documents] mean of the `num_kept` smallest values of each document; NaN for the mean of none."""
     document = document_of_rows(table)
-    order = np.lexsort((values, document))
     rank = np.arange(len(document)) - table.offsets[document]
-    return mean_per_document(table, values[order], keep=rank < num_kept[document])
+    for part in np.split(ordered := values.copy(), table.offsets[1:]):  # many times as quick as one sort by two keys
+        part.sort()
+    return mean_per_document(table, ordered, keep=rank < num_kept[document])
 
 
 @dataclass(frozen=True)
