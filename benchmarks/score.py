@@ -50,7 +50,7 @@ from nonmember.records import Corpus, Document
 
 BATCHES = (512, 2048, 4096)  # tokens
 NUM_WORDS = (100, 130)  # of a text: some 128 to 256 tokens of SmolLM2's
-NUMBERS = {"micro": 400, "SmolLM2": 24}  # of texts
+NUMBERS = {"micro": (400, 200), "SmolLM2": (24, 96)}  # of texts; of the second beside bare batches alone, once
 MICRO = {"hidden_size": 96, "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4}
 VOCABULARY, POSITIONS = 2048, 512
 CLEAR_PEAK, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux
@@ -215,18 +215,20 @@ def _status(name: str) -> int | None:
     return int(line.split()[1]) * 1024
 
 
-def measured(name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int, number: int | None) -> dict[str, Any]:
-    texts = texts_of(number or NUMBERS[name])
+def measured(
+    name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int, number: int, with_peers: bool
+) -> dict[str, Any]:
+    texts = texts_of(number)
     contestants: dict[str, Losses] = {
         "nm.score": ours(model, tokenizer, outputs),
         **{f"bare, {most} tokens": batched(model, tokenizer, most) for most in BATCHES},
-        "bare, one at a time": one_at_a_time(model, tokenizer),
-        "mink-plus-plus": mink_plus_plus(model, tokenizer),
-        "mimir": mimir(model, tokenizer),
     }
-    if importlib.util.find_spec("lm_eval") is not None:
-        contestants["lm-eval"] = lm_eval(model, tokenizer)
-    expected = contestants["bare, one at a time"](texts[:4])
+    if with_peers:
+        contestants["bare, one at a time"] = one_at_a_time(model, tokenizer)
+        contestants |= {"mink-plus-plus": mink_plus_plus(model, tokenizer), "mimir": mimir(model, tokenizer)}
+        if importlib.util.find_spec("lm_eval") is not None:
+            contestants["lm-eval"] = lm_eval(model, tokenizer)
+    expected = one_at_a_time(model, tokenizer)(texts[:4])
     for label, losses in contestants.items():  # which warms all of them up
         apart = np.abs(np.subtract(losses(texts[:4]), expected)).max()
         if label != "lm-eval" and apart > MOST_APART:
@@ -239,16 +241,17 @@ def measured(name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int,
             taken[label].append(peak_of(lambda losses=losses, turned=turned: losses(turned)))
     rows = {label: _row([item[0] for item in found], found, num_tokens) for label, found in taken.items()}
     best = max((label for label in rows if label.endswith(" tokens")), key=lambda label: rows[label]["best"])
-    peers = [label for label in rows if label in ("mink-plus-plus", "mimir", "lm-eval")]
-    fastest = max(peers, key=lambda label: rows[label]["best"])
+    against = {"bare, batched": best}
+    if peers := [label for label in rows if label in ("mink-plus-plus", "mimir", "lm-eval")]:
+        against["peer"] = max(peers, key=lambda label: rows[label]["best"])
     ratios = {
         what: {
-            "against": against,
-            "ratio": rows["nm.score"]["best"] / rows[against]["best"],
-            "ratio_of_medians": rows["nm.score"]["median"] / rows[against]["median"],
+            "against": label,
+            "ratio": rows["nm.score"]["best"] / rows[label]["best"],
+            "ratio_of_medians": rows["nm.score"]["median"] / rows[label]["median"],
             "required": REQUIRED[name][what],
         }
-        for what, against in (("bare, batched", best), ("peer", fastest))
+        for what, label in against.items()
     }
     return {"model": name, "num_texts": len(texts), "num_tokens": num_tokens, "rows": rows, "ratios": ratios}
 
@@ -294,8 +297,12 @@ def main() -> int:
             models["SmolLM2"] = lambda: packaged("smollm2", outputs)
         for name, make in models.items():
             if given.only in (None, name):
-                results.append(measured(name, *make(), outputs, given.repeats, given.texts))
-                show(results[-1])
+                model, tokenizer = make()
+                for number in (given.texts,) if given.texts else NUMBERS[name]:
+                    first = number == NUMBERS[name][0]
+                    repeats = given.repeats if first or name == "micro" else 1
+                    results.append(measured(name, model, tokenizer, outputs, repeats, number, first))
+                    show(results[-1])
     if given.json:
         given.json.write_text(json.dumps({"load": load, "results": results}, indent=1) + "\n")
     ratios = [item for result in results for item in result["ratios"].values()]

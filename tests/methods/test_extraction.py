@@ -80,7 +80,7 @@ def test_shares_and_discoverable_passages():
     assert len(found.details.most_extractable) == 10
 
 
-@pytest.mark.parametrize(("shift", "worlds"), [(0.0, 400), (8.0, 60)])
+@pytest.mark.parametrize(("shift", "worlds"), [(0.0, 200), (8.0, 40)])
 def test_level_and_power(shift, worlds):
     """Likeliest of four runs of 50 tokens, few of which decide: left-skewed sums, clusters that deviate together."""
     rng, found = np.random.default_rng(11), 0

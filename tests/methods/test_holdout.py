@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from marks import slow
 from nonmember.corpora import Drawn
 from nonmember.evidence import holdout as planting
 from nonmember.methods import Holdout, ScoredDocuments
@@ -56,7 +57,7 @@ def test_level_and_power_where_the_key_draws(shift):
         assert binom.ppf(0.001, 500, 12 / 252) <= found <= binom.ppf(0.999, 500, 12 / 252)
 
 
-@pytest.mark.parametrize(("num", "exact"), [(12, True), (24, False)])
+@pytest.mark.parametrize(("num", "exact"), [slow(12, True), (24, False)])
 def test_within_strata_the_level_holds_and_what_tells_strata_apart_costs_no_power(num, exact):
     """Three strata whose scores lie far apart, one half of each drawn: 8,000 draws are enumerated, more are not."""
     rng, method = np.random.default_rng(8), replace(METHOD, num_permutations=8_000 if exact else 199)

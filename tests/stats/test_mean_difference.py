@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from marks import slow
 from nonmember.stats.two_groups import mean_difference, permuted_mean_difference
 
 RNG = np.random.default_rng(3)
@@ -69,7 +70,7 @@ def test_one_large_cluster_among_small_ones_is_not_taken_for_many():
     assert rejected <= 32  # 20 expected at most
 
 
-@pytest.mark.parametrize(("sizes", "sign"), [((200, 30), 1), ((30, 200), -1), ((50, 50), 1)])
+@pytest.mark.parametrize(("sizes", "sign"), [((200, 30), 1), slow((30, 200), -1), ((50, 50), 1)])
 def test_permutations_keep_their_level_under_skew_where_welch_does_not(sizes, sign):
     """Exponential gains without a difference, 400 worlds at 5%; Welch rejects 8 to 16% of the first two kinds."""
     rng, rejected = np.random.default_rng(11), 0

@@ -348,15 +348,6 @@ def test_recipes_that_make_no_sense(make, message):
 # The schedule, the plan, the keys ---------------------------------------------------------------------------
 
 
-def test_warm_up_in_steps():
-    recipe = tiny.optimization(warmup=4, schedule="cosine")
-    assert [learning_rate_factor(step, 20, recipe) for step in range(5)] == pytest.approx([0.25, 0.5, 0.75, 1, 1])
-    assert learning_rate_factor(12, 20, recipe) == pytest.approx(0.5)
-    none, all_along = tiny.optimization(warmup=0), tiny.optimization(warmup=30)
-    assert learning_rate_factor(0, 20, none) == learning_rate_factor(0, 20, tiny.optimization(warmup=0.0)) == 1
-    assert learning_rate_factor(19, 20, all_along) == pytest.approx(20 / 30)
-
-
 @pytest.mark.parametrize(("number", "batch_size"), [(18, 5), (20, 5), (5, 5)])
 def test_a_plan_of_whole_batches_leaves_out_others_in_each_epoch(number, batch_size):
     steps = plan_steps(number, batch_size=batch_size, epochs=3, seed=1, drop_last=True)

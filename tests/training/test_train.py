@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import math
 from dataclasses import asdict, replace
@@ -90,6 +91,9 @@ def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, n
         for item, other in zip(student.parameters(), tiny.model(1, VOCAB).parameters(), strict=True)
     )
     assert moved > 1e-3  # else equal weights say nothing
+    assert all(item.grad is None for item in student.parameters())
+    weight, held = next(student.parameters()), [x for x in gc.get_objects() if isinstance(x, torch.optim.Optimizer)]
+    assert not any(weight in item.state for item in held)  # three times the weights
 
 
 @pytest.mark.slow
@@ -289,12 +293,10 @@ def test_linear_schedule_by_hand():
     assert factors(10, warmup=0.2) == pytest.approx([0.5, 1, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
     assert factors(4, warmup=0.0) == pytest.approx([1, 0.75, 0.5, 0.25])
     assert factors(4, warmup=0.0, final_fraction=0.2) == pytest.approx([1, 0.8, 0.6, 0.4])
-
-
-def test_the_papers_warm_up_is_two_of_32_steps():
-    rising, peak, after, *_ = factors(32, warmup=0.05)
-    assert (rising, peak, after) == (0.5, 1.0, 1.0)
-    assert factors(32, warmup=0.05)[-1] == pytest.approx(1 / 30)
+    assert factors(4, warmup=0) == factors(4, warmup=0.0)  # whole numbers are steps
+    assert factors(20, warmup=4)[:5] == pytest.approx([0.25, 0.5, 0.75, 1, 1])
+    assert factors(20, warmup=30)[-1] == pytest.approx(20 / 30)
+    assert factors(32, warmup=0.05)[:3] == [0.5, 1, 1]  # the paper's, of two steps
 
 
 def test_cosine_and_constant_schedules_by_hand():

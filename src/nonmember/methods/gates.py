@@ -1,7 +1,6 @@
 """Gates: a measured number against its bound, and what several methods measure in the same way.
 
-Each method's own gates stand beside it (`prism.gates`, `dose.gates`). They are put to shams too,
-which must fail them.
+Each method's own gates stand beside it (`prism.gates`, `dose.gates`). They are put to shams too, which must fail them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import torch
 
 from nonmember.models.forward import Ids
 from nonmember.models.hub import identity_of_shared
-from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, ids_of, naming, spans_of
+from nonmember.models.tokenizing import UnreadableText, around, encode_beginnings, ids_of, lasting, naming, spans_of
 from nonmember.records import Corpus, Document, Stream
 from nonmember.records.spans import Spans, scored_spans
 from nonmember.runtime.progress import Stage
@@ -107,9 +107,7 @@ def _identity(tokenizer: Any) -> tuple[str, str]:
     may change."""
     if (shared := identity_of_shared(tokenizer)) is not None:
         return shared, tokenizer.truncation_side
-    described: str = tokenizer.backend_tokenizer.to_str()
-    lasting = described[described.index('"added_tokens"') :]  # truncation and padding, as last used, stand before
-    return hashlib.sha256(lasting.encode()).hexdigest(), tokenizer.truncation_side
+    return hashlib.sha256(lasting(tokenizer).encode()).hexdigest(), tokenizer.truncation_side
 
 
 def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: int) -> list[list[int]]:

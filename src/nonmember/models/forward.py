@@ -232,7 +232,7 @@ def split_forward(model: Any) -> SplitForward:
 def _split_and_check(model: Any) -> SplitForward:
     lengths = lengths_of(model.config)
     number, device = number_of_embeddings(model)
-    probe_BT = torch.randint(number, (2, 12), generator=torch.Generator().manual_seed(0)).to(device)
+    probe_BT = torch.randint(number, (2, 4), generator=torch.Generator().manual_seed(0)).to(device)
     whole_BTV = full_logits(model, probe_BT)
     try:
         inner = _causal_lm(model)

@@ -165,6 +165,12 @@ def read_around(tokenizer: Any) -> dict[str, str | None]:
     }
 
 
+def lasting(tokenizer: Any) -> str:
+    """What a fast tokenizer is, without truncation and padding, which are as they were last used and stand before."""
+    described: str = tokenizer.backend_tokenizer.to_str()
+    return described[described.index('"added_tokens"') :]
+
+
 log = logging.getLogger(__name__)
 
 # What is tried when one is loaded -------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Membership scores: one number per document. Higher = more likely a member.
 
 Functions take plain arrays (`min_k_plus_plus(log_probs, means, stds, k=0.2)`); classes are the same scores as audits
-use them, of token tables. Every score needs only log-probabilities of given texts (of
-several models: WBC, LiRA, RMIA), except Min-K%++, which needs the
-mean and standard deviation of log p under the model's own distribution. Pure numpy.
+use them, of token tables. Every score needs only log-probabilities of given texts (of several models: WBC, LiRA,
+RMIA), except Min-K%++, which needs the mean and standard deviation of log p under the model's own distribution.
+Pure numpy.
 """
 
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs

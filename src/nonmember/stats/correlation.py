@@ -6,8 +6,7 @@ follows from how many draws lie before it, a running sum of counts along the fix
 whole numbers no larger than n^3 and float64 holds whole numbers up to 2^53, so up to 200,000 documents no sum
 is ever rounded and no result depends on how the resamples are cut into blocks.
 
-Shapes: N documents, B resamples, R rows of a panel. Documents come first: a step along the order is a
-contiguous row.
+Shapes: N documents, B resamples, R rows of a panel. Documents come first: a step along the order is a contiguous row.
 """
 
 from __future__ import annotations

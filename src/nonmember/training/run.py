@@ -269,6 +269,10 @@ def _fit(module: CausalLMModule, optimization: Optimization, run: TrainingRun) -
             f"The trainer made {trainer.global_step} of {num_steps} steps. Take limit_train_batches, max_steps, "
             "max_time and fast_dev_run out of the trainer."
         )
+    # Three times the weights, which would live as long as a trainer and its module that know each other.
+    module.zero_grad()
+    for optimizer in trainer.optimizers:
+        optimizer.state.clear()
     return trainer
 
 

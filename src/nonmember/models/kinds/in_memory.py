@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
 from nonmember.models.base import ModelSpec, require_bos
-from nonmember.models.tokenizing import prepared
+from nonmember.models.tokenizing import lasting, prepared
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
 # Of a configuration or a tokenizer, what moves without the model: where it was loaded from and how it was called last.
-NO_CONTENT = ("_name_or_path", "name_or_path", "transformers_version", "torch_dtype", "dtype", "truncation", "padding")
+NO_CONTENT = ("_name_or_path", "name_or_path", "transformers_version", "torch_dtype", "dtype")
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _description(tokenizer: Any) -> dict[str, Any]:
         "chat_template": getattr(tokenizer, "chat_template", None),
     }
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
-        return described | {"fast": json.loads(tokenizer.backend_tokenizer.to_str())}
+        return described | {"fast": lasting(tokenizer)}
     return described | {"vocabulary": tokenizer.get_vocab(), "settings": tokenizer.init_kwargs}
 
 

@@ -33,7 +33,7 @@ from nonmember.runtime.callbacks import StageProgress, after_each, silent
 from nonmember.training.sharding import ShardableModule
 
 _ROW_GROUP_TOKENS = 2**18
-CACHE_BYTES = 4 * 2**20
+CACHE_BYTES = 3 * 2**20  # of the widest layer of a batch: 512 tokens of SmolLM2, 5% quicker than 682
 
 
 Scored = Mapping[str, Sequence[bool]]  # document id -> which of its ids are scored

@@ -58,14 +58,13 @@ def token_statistics(
 ) -> TokenMoments:
     """Log-probability of each target, and mean and standard deviation of log p under the model.
 
-    mean = sum_v p_v log p_v; std^2 = sum_v p_v (log p_v - mean)^2 (Min-K%++, eq. 3), in two passes with the
-    rounding of the first taken out by the second, over all rows of the output matrix, in float32. Where p_v
-    is 0 (masked vocabulary) so is p_v log p_v, and a target without probability gets log p = -100. The
-    published scripts take E[x^2] - E[x]^2 in the model's own precision, which can come out negative.
-    Mean and variance over a vocabulary in parts are those of a mixture.
+    mean = sum_v p_v log p_v; std^2 = sum_v p_v (log p_v - mean)^2 (Min-K%++, eq. 3), in two passes with the rounding
+    of the first taken out by the second, over all rows of the output matrix, in float32. Where p_v is 0 (masked
+    vocabulary) so is p_v log p_v, and a target without probability gets log p = -100. The published scripts take
+    E[x^2] - E[x]^2 in the model's own precision, which can come out negative. Mean and variance over a vocabulary in
+    parts are those of a mixture.
 
-    block_bytes: float32 logits held at one time. On an accelerator twice as much again is needed to work on
-        them.
+    block_bytes: float32 logits held at one time. On an accelerator twice as much again is needed to work on them.
     workspace: pass the same one with every batch of a run.
     Raises ValueError where the model returns NaN or +inf.
     """
