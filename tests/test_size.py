@@ -44,7 +44,7 @@ LINES = {
 }
 MOST_FILES, MOST_FOLDERS = 301, 21
 YAML_LINES = 6_480  # of conf and sweeps
-WORDS, WORDS_OF_A_PAGE = 49_500, 1_500  # of documents written by hand
+WORDS, WORDS_OF_A_PAGE = 49_730, 1_500  # of documents written by hand; the last 230 say why a benchmark is missed
 
 
 def lines_of(folder: Path, pattern: str = "*.py") -> list[int]:
