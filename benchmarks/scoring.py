@@ -39,7 +39,7 @@ from streaming import memory_of
 FILES, WORDS, HIDDEN = 20, 120, 8
 SEED, LENGTHS = 20, (3, 16)  # words of a document
 EVERY_SECONDS = 2.0
-SMALL = 40_000  # documents where none are asked for
+SMALL = 160_000  # documents where none are asked for: 13 parts, and a rate of two workers needs as many
 LEAST_OF_SMALL_PATH, LEAST_OF_TWO_WORKERS = 0.9, 1.7
 MOST_DIFFERENCE = 1e-4
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
