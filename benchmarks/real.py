@@ -92,11 +92,7 @@ def against_one_at_a_time(model: Any, tokenizer: Any, repeats: int) -> Iterator[
     observing(model, documents[:8], compute)  # warms up
     for number in (8, 40):
         some = documents[:number]
-        pairs = in_turn(
-            partial(published_loop, model, some, "cpu"),
-            partial(observing, model, some, compute),
-            repeats,
-        )
+        pairs = in_turn(partial(published_loop, model, some, "cpu"), partial(observing, model, some, compute), repeats)
         wanted = 1.3 if torch.get_num_threads() == 1 else 2.0
         yield faster(f"SmolLM2: against one document at a time, {number} documents", pairs, wanted)
 
