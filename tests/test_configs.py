@@ -523,9 +523,7 @@ def test_every_sweep_is_a_primary_config_in_every_world(name, world):
     config = composed(name, [*given, *first], beside=SWEEPS, return_hydra_config=True)
     assert config.hydra.mode == RunMode.MULTIRUN
     assert {key: str(values).replace(" ", "").split(",") for key, values in config.hydra.sweeper.params.items()} == axes
-    preset = (
-        (CONF / "experiment" / f"{axes.get('experiment', ['-'])[0]}.yaml").read_text() if "experiment" in axes else ""
-    )
+    preset = (CONF / "experiment" / f"{axes['experiment'][0]}.yaml").read_text() if "experiment" in axes else ""
     if named := re.search(r"override /method: (\w+)", preset):
         assert config.method["_target_"] == option("method", named[1])["_target_"], "a preset's method is the sweep's"
     with open_dict(config):

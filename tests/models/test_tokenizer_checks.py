@@ -183,9 +183,9 @@ def test_special_tokens_and_unknown_ones_in_texts_are_told(tokenizer):
     blind = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel({"?": 0, "moss": 1}, unk_token="?")), unk_token="?"
     )
-    told = texts_read(blind, ["moss", "fern", "reed"], 64).warnings
-    assert told[0].startswith("67% of the tokens read are unknown ones")
-    assert told[1].startswith("The tokenizer reads capitals as small letters")
+    warnings = texts_read(blind, ["moss", "fern", "reed"], 64).warnings
+    assert warnings[0].startswith("67% of the tokens read are unknown ones")
+    assert warnings[1].startswith("The tokenizer reads capitals as small letters")
 
 
 def test_a_file_that_transformers_reads_otherwise_is_told(tokenizer, tmp_path, caplog):
