@@ -18,6 +18,7 @@ import functools
 import gc
 import logging
 import signal
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -40,10 +41,15 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def pytest_collectstart() -> None:
+    gc.disable()  # while all is imported
+
+
 def pytest_collection_finish() -> None:
     """What the imports have made lives as long as the process: the garbage collector need not visit it again, and
     need not look so often for the little that tests leave in cycles."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 100)
 
 
@@ -54,12 +60,14 @@ def configs_are_composed_quickly() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def plugins_are_looked_for_once() -> Iterator[None]:
-    """Lightning reads the metadata of all that is installed for each of its trainers."""
+def what_lasts_is_read_once() -> Iterator[None]:
+    """Lightning reads the metadata of all that is installed for each of its trainers, and each client of an endpoint
+    the certificates."""
     from lightning.fabric.utilities import registry
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "entry_points", functools.cache(registry.entry_points))
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 

@@ -10,6 +10,7 @@ import copy
 import functools
 import pickle
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from hydra.core.object_type import ObjectType
 from omegaconf import base
 from omegaconf.base import Box
 
+from nonmember.config import hydra_compat
 from nonmember.config.choices import config_directory, sweeps_directory
 
 COMMANDS = ("audit", "score", "train", "report")
@@ -35,6 +37,8 @@ def quick_configs() -> Iterator[None]:
         _each_command_is_composed_once(patch)
         # OmegaConf parses `${...}` anew wherever it stands, and each time it is followed.
         patch.setattr(base, "parse", functools.cache(base.parse))
+        # What is copied there are whole configs.
+        patch.setattr(hydra_compat, "copy", SimpleNamespace(deepcopy=lambda one: pickle.loads(pickle.dumps(one))))  # noqa: S301
         yield
 
 

@@ -110,6 +110,7 @@ def forbid_work(monkeypatch) -> None:
 
     monkeypatch.setattr(observer, "observe", never)
     monkeypatch.setattr(training_run, "train", never)
+    monkeypatch.setattr(Scratch, "load_tokenizer", never)  # which would bring torch
 
 
 # The result -------------------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ def groups(suspect, heldout):
     }
 
 
-def test_another_layout_is_invalid_with_its_number():
-    found = require_alike(CLAIM, groups(WORDS, BROKEN), 0.7, seed=1)
+def test_another_layout_is_invalid_with_its_number(tmp_path):
+    found = require_alike(CLAIM, groups(WORDS, BROKEN), 0.7, 1, tiny.builder(tmp_path))
     assert found.verdict == "invalid"
     assert found.details.to_json()["layout_auc"]["heldout"] > 0.9
     assert "tells the suspect from the held-out set with an AUC of" in found.warnings[0]
@@ -48,16 +48,16 @@ def test_another_layout_is_invalid_with_its_number():
         (BROKEN, [text.replace(" ", "\n", 2) for text in tiny.random_texts(30, seed=7)]),
     ],
 )
-def test_the_same_layout_passes_and_is_recorded(suspect, heldout):
-    found = require_alike(CLAIM, groups(suspect, heldout), 0.7, seed=1)
+def test_the_same_layout_passes_and_is_recorded(suspect, heldout, tmp_path):
+    found = require_alike(CLAIM, groups(suspect, heldout), 0.7, 1, tiny.builder(tmp_path))
     assert (found.verdict, found.warnings) == ("evidence_of_membership", ())
     assert found.details.to_json()["layout_auc"]["heldout"] <= 0.7
 
 
-def test_other_words_are_invalid_too():
+def test_other_words_are_invalid_too(tmp_path):
     """Laid out alike, about other things: the blind baseline says what layout cannot."""
     others = [text.replace("moss", "ledger").replace("fern", "invoice") for text in tiny.random_texts(30, seed=5)]
-    found = require_alike(CLAIM, groups(WORDS, others), 0.7, seed=1)
+    found = require_alike(CLAIM, groups(WORDS, others), 0.7, 1, tiny.builder(tmp_path))
     assert found.verdict == "invalid"
     assert found.details.to_json()["blind_auc"]["words"] > 0.8
     assert "distinguishes the suspect from the held-out set with an AUC of" in found.warnings[-1]
@@ -74,9 +74,10 @@ def test_near_copies_are_refused_with_the_number_of_texts(tmp_path):
         require_documents(audit, tiny.builder(tmp_path))
 
 
-def test_without_a_bound_or_anything_to_compare_nothing_is_looked_at():
-    assert require_alike(CLAIM, groups(WORDS, BROKEN), None, seed=1) is CLAIM
-    assert require_alike(CLAIM, {"suspect": groups(WORDS, BROKEN)["suspect"]}, 0.7, seed=1) is CLAIM
+def test_without_a_bound_or_anything_to_compare_nothing_is_looked_at(tmp_path):
+    builder = tiny.builder(tmp_path)
+    assert require_alike(CLAIM, groups(WORDS, BROKEN), None, 1, builder) is CLAIM
+    assert require_alike(CLAIM, {"suspect": groups(WORDS, BROKEN)["suspect"]}, 0.7, 1, builder) is CLAIM
 
 
 def test_documents_that_are_cut_are_counted(tmp_path):

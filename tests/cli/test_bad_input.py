@@ -304,7 +304,7 @@ def test_no_room_left(nonmember, ask, finished, num_bytes, more, kinds):
         said = nonmember(*arguments)
     refused(said, os.strerror(errno.EFBIG), "outputs=FOLDER", "Everything finished before is kept.")
     before = snapshot()
-    assert {Path(name).parts[2] for name in before} - {"probes"} == kinds, "what was finished is there"
+    assert {Path(name).parts[2] for name in before} - {"notes"} == kinds, "what was finished is there"
     assert nonmember(*arguments).status == 0
     after = snapshot()
     assert {name: after[name] for name in before} == before, "and used, not made again"

@@ -262,10 +262,10 @@ def state(monkeypatch):
 
 
 def test_a_signal_ends_the_workers_first_and_the_process_when_their_time_is_over(state, monkeypatch):
-    child, exits, alarms = Child(), [], []
+    child, exits, alarms, handlers = Child(), [], [], {}
     monkeypatch.setattr(interruption.multiprocessing, "active_children", lambda: [child])
     monkeypatch.setattr(signal, "setitimer", lambda which, seconds: alarms.append(seconds))
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     monkeypatch.setattr(os, "_exit", exits.append)
     state.ends_process = True
     interruption._on_signal(signal.SIGTERM, None)
@@ -276,7 +276,7 @@ def test_a_signal_ends_the_workers_first_and_the_process_when_their_time_is_over
     interruption._on_signal(signal.SIGTERM, None)
     assert (child.ended, exits) == (["terminated", "killed"], [128 + signal.SIGTERM])
     with pytest.raises(interruption.Interrupted):
-        interruption._out_of_patience(signal.SIGALRM, None)
+        handlers[signal.SIGALRM](signal.SIGALRM, None)
 
 
 def test_a_worker_ends_with_its_parent(state, monkeypatch):

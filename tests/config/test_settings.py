@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -145,13 +143,6 @@ def test_what_was_given_is_shown_short_and_without_objects():
         assert str(caught.value).endswith(told)
     with pytest.raises(ValueError, match=r"^data\.label must be text; got \['a'\]\. It is the name"):
         require_text(["a"], "data.label", hint="It is the name of the data set in tables.")
-
-
-def test_nothing_heavy_is_imported_for_it():
-    modules = ["training.recipes", "methods", "scores", "models", "runtime.compute", "endpoints", "corpora"]
-    code = f"import sys; {'; '.join(f'import nonmember.{name}' for name in modules)}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "transformers", "lightning", "datasets", "peft"} & set(loaded)
 
 
 def test_a_beginning_of_text_token_is_asked_of_models_that_follow_it():

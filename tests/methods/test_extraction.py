@@ -81,15 +81,16 @@ def test_shares_and_discoverable_passages():
 
 
 @pytest.mark.parametrize(("shift", "worlds"), [(0.0, 200), (8.0, 40)])
-def test_level_and_power(shift, worlds):
+def test_level_and_power(shift, worlds, monkeypatch):
     """Likeliest of four runs of 50 tokens, few of which decide: left-skewed sums, clusters that deviate together."""
+    monkeypatch.setattr("nonmember.stats.monte_carlo.MOST_DRAWS", 0)  # no draws are added where p is close to alpha
     rng, found = np.random.default_rng(11), 0
+    clusters = np.arange(60) // 2
     for _ in range(worlds):
-        clusters = np.arange(60) // 2
         runs = -rng.gamma(2.0, 12.0, size=(60, 4)) - 4 * rng.exponential(size=30)[clusters, None]
         values = runs.max(axis=1) - 30 + shift * (np.arange(60) < 30)
         names = [f"c{number}" for number in clusters]
-        found += outcome(scored(values[:30], names[:30]), scored(values[30:], names[30:])).p_value < 0.05
+        found += outcome(scored(values[:30], names[:30]), scored(values[30:], names[30:])).p_value <= 0.05
     if shift:
         assert found > 0.8 * worlds
     else:

@@ -171,8 +171,8 @@ def test_the_outcome_is_kept_with_the_models_identity(tokenizer, tmp_path, monke
     folder = tmp_path / "model"
     save(LoadedModel(make("llama"), tokenizer), folder)
     tiny.builder(tmp_path / "store").get(Pretrained(str(folder)))
-    (sidecar,) = (tmp_path / "store" / "probes").glob("*/sidecar.json")
-    facts = json.loads(sidecar.read_text())["facts"]
+    (sidecar,) = (tmp_path / "store" / "notes").glob("*/sidecar.json")
+    facts = json.loads(sidecar.read_text())["facts"]["found"]
     assert 0 <= facts["difference"] < 0.01
     again = tiny.builder(tmp_path / "store")
     assert Pretrained(str(folder)).num_parameters(again) == sum(item.numel() for item in make("llama").parameters())
@@ -194,6 +194,6 @@ def test_every_model_is_probed_wherever_it_comes_from(tokenizer, tmp_path):
         for load in (builder.get, lambda item: item.weights(builder)):
             with pytest.raises(ValueError, match="cannot be used: it is not causal"):
                 load(spec)
-    assert not list((tmp_path / "store" / "probes").glob("*/sidecar.json"))
+    assert not list((tmp_path / "store" / "notes").glob("*/sidecar.json"))
     builder.get(trained)
-    assert len(list((tmp_path / "store" / "probes").glob("*/sidecar.json"))) == 1
+    assert len(list((tmp_path / "store" / "notes").glob("*/sidecar.json"))) == 1

@@ -356,12 +356,9 @@ def _power(says: Says, cells: Mapping[int, MeasuredPower], contestant: Contestan
         if contestant.planted and dose:
             what = f"with {dose} copies" if dose > 1 else "with one copy"
         wrong = " (false)" if (dose == 0 if says == "membership" else dose >= contestant.excludes) else ""
-        parts.append(f"{item.count} of {item.of} {what}{_interval(item)}{wrong}")
+        interval = "" if item.low is None or item.high is None else f" [{item.low:.0%}, {item.high:.0%}]"
+        parts.append(f"{item.count} of {item.of} {what}{interval}{wrong}")
     return parts
-
-
-def _interval(cell: MeasuredPower) -> str:
-    return "" if cell.low is None or cell.high is None else f" [{cell.low:.0%}, {cell.high:.0%}]"
 
 
 def _nearest(cell: MeasuredPower, situation: Situation) -> str:

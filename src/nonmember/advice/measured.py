@@ -44,6 +44,7 @@ def all_measured() -> tuple[MeasuredPower, ...]:
     return tuple(MeasuredPower(**item) for item in json.loads(FILE.read_text(encoding="utf-8"))["cells"])
 
 
+@cache
 def measured(method: str, setting: str, says: Says, documents: int = 100) -> dict[int, MeasuredPower]:
     """By how often the target had read the set, rising, of sets of the nearest size by ratio; empty: not measured."""
     found = [item for item in all_measured() if (item.method, item.setting, item.says) == (method, setting, says)]

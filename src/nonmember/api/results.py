@@ -223,8 +223,5 @@ def _row(path: Path, outcome: AuditResult | Failure) -> dict[str, Any]:
         return {"cell": outcome.cell, "error": outcome.error, "folder": str(path.parent)}
     row: dict[str, Any] = {**facts_of(outcome), "error": None, "folder": str(path.parent)}
     row |= {f"data.{name}": value for name, value in outcome.question.data.items()}
-    return row | {name: value for name, value in dotted(outcome.question.settings, "settings") if _is_plain(value)}
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
+    settings = dotted(outcome.question.settings, "settings")
+    return row | {name: value for name, value in settings if value is None or isinstance(value, str | int | float)}

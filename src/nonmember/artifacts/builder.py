@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nonmember.artifacts.keeping import NOTES
 from nonmember.artifacts.spec import Spec
 from nonmember.artifacts.store import Entry, Store, canonical_json
 from nonmember.checks import returned
 from nonmember.runtime.compute import Compute
+from nonmember.runtime.source import versions
 
 if TYPE_CHECKING:
     from nonmember.tracking.trackers import Tracker
 
 T = TypeVar("T")
+
+FORMAT_OF_NOTES = 3  # raise it when what is noted is found otherwise: it is then found again
 
 
 class NotHandedOver(ValueError):
@@ -194,6 +198,16 @@ class Builder:
             self._resources[name] = open_it()
         opened: T = self._resources[name]
         return opened
+
+    def noted(self, what: str, key: Mapping[str, Any], find: Callable[[], Any] | None = None) -> Any:
+        """A small finding (JSON), which `find` gives where the store has no note of it; without, it is None then. key:
+        all that it depends on but the versions of the libraries."""
+        key = {what: key, "format": FORMAT_OF_NOTES, "versions": versions()}
+        if find is None:
+            entry = self.store.find(NOTES, what, key)
+        else:
+            entry = self.store.get_or_make(NOTES, what, key, lambda _: {"found": find()})
+        return None if entry is None else entry.facts["found"]
 
     def warnings(self) -> list[str]:
         """What a reader of a result has to know of the resources it rests on."""

@@ -15,7 +15,7 @@ from nonmember.artifacts.store import SIDECAR, Store, key_hash
 from nonmember.runtime.files import locked
 
 ANSWERS = "completions"  # tables that grow; no entries, since they are never complete
-PROBES = "probes"  # notes on models, made again in a moment; no entries, since no result rests on one
+NOTES = "notes"  # on models and what they read, made again in a moment; no entries, since no result rests on one
 PARTIAL, REMOVED = ".partial-", ".removed-"
 
 
@@ -63,8 +63,8 @@ class Kept:
 def entries(root: Path) -> list[Kept]:
     """The complete ones, by kind and label. Raises ValueError where there is no store, as in the folder above one."""
     kinds = [path.name for path in sorted(root.iterdir()) if path.is_dir()] if root.is_dir() else []
-    paths = [path for kind in kinds if kind != PROBES for path in Store(root).sidecars(kind)]
-    others = (path for path in root.glob("*/[!.]*") if path.parent.name not in (PROBES, ANSWERS))
+    paths = [path for kind in kinds if kind != NOTES for path in Store(root).sidecars(kind)]
+    others = (path for path in root.glob("*/[!.]*") if path.parent.name not in (NOTES, ANSWERS))
     if not root.is_dir() or (not paths and any(others)):
         raise ValueError(f"There is no store in {root}. Name its folder (--store), such as outputs/store.")
     return [Kept(path.parent) for path in sorted(paths)]

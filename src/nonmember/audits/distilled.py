@@ -18,6 +18,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.methods import TestOutcome
 from nonmember.methods.protocols import ComparesTokens, MayBeGated, PlantsControls
 from nonmember.models import ModelSpec
+from nonmember.models.tokenizing import require_shared_vocabulary
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
 
@@ -121,23 +122,28 @@ def _require_same_tokens(audit: Audit, builder: Builder) -> None:
 def _require_alike(
     base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder, what: str
 ) -> None:
-    from nonmember.models.encoding import require_shared_vocabulary
-
-    share = share_read_alike([model.load_tokenizer(builder) for model in (base, teacher)], corpus, max_tokens, builder)
+    share = share_read_alike((base, teacher), corpus, max_tokens, builder)
     require_shared_vocabulary(share, base.readable, teacher.readable, what)
 
 
-def share_read_alike(tokenizers: Sequence[Any], corpus: CorpusSpec, max_tokens: int, builder: Builder) -> float:
-    """Of the first tokenizer's tokens of the documents, those of documents that the second encodes alike."""
-    from nonmember.models.encoding import encode, read_alike, shared_ids
+def share_read_alike(models: Sequence[ModelSpec], corpus: CorpusSpec, max_tokens: int, builder: Builder) -> float:
+    """Of the first model's tokens of the documents, those of documents that the second encodes alike."""
 
-    if tokenizers[0] is tokenizers[1]:
-        return 1.0
-    if tokenizers[0].get_vocab().keys().isdisjoint(tokenizers[1].get_vocab()):
-        return 0.0
-    texts = [document.text for document in builder.get(corpus).documents]
-    ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
-    return read_alike(ours, theirs, shared_ids(*tokenizers)[0])[1]
+    def find() -> float:
+        from nonmember.models.encoding import encode, read_alike, shared_ids
+
+        tokenizers = [model.load_tokenizer(builder) for model in roots]
+        if tokenizers[0] is tokenizers[1]:
+            return 1.0
+        if tokenizers[0].get_vocab().keys().isdisjoint(tokenizers[1].get_vocab()):
+            return 0.0
+        texts = [document.text for document in builder.get(corpus).documents]
+        ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
+        return read_alike(ours, theirs, shared_ids(*tokenizers)[0])[1]
+
+    roots = [model.root() for model in models]
+    key = {"models": [model.key(builder) for model in roots], "corpus": corpus.fingerprint(builder)}
+    return float(builder.noted("read alike", {**key, "max_tokens": max_tokens}, find))
 
 
 def _distillations(model: ModelSpec) -> Iterator[tuple[ModelSpec, ModelSpec, CorpusSpec, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from typing import Any
 
 from nonmember.artifacts import Builder, Spec
@@ -58,13 +59,12 @@ def sources(audit: Audit, builder: Builder) -> dict[str, str]:
 
 def tokens_read(models: Mapping[str, ModelSpec | None], builder: Builder) -> dict[str, dict[str, str | None]]:
     """For the result: what the tokenizer of each role's model puts around a text. Those with weights alone tell."""
+    roots = {role: model.root() for role, model in models.items() if model is not None and model.has_weights}
 
-    def read(model: ModelSpec) -> dict[str, str | None]:
-        model = model.root()
-        name = ("read around", key_hash(model.key(builder)))
-        return builder.resource(name, lambda: read_around(model.load_tokenizer(builder)))
+    def find(root: ModelSpec) -> dict[str, str | None]:
+        return read_around(root.load_tokenizer(builder))
 
-    return {role: read(model) for role, model in models.items() if model is not None and model.has_weights}
+    return {role: builder.noted("read around", root.key(builder), partial(find, root)) for role, root in roots.items()}
 
 
 def settings_of_method(method: Method) -> dict[str, Any]:

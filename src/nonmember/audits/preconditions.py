@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from nonmember.artifacts import Builder
+from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit
+from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates, normalise
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.methods.comparison import blind_between, kinds_of
@@ -70,19 +74,24 @@ def units_of(audit: Audit, builder: Builder) -> dict[str, tuple[int, int]]:
         return {}
     found = {}
     for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):
-        # Of recorded answers the texts are not at hand, and a few words say nothing of copies.
-        corpus = builder.get(audit.groups[name].corpus)
-        documents = [item for item in corpus.documents if len(split_words(item.text)) >= SHINGLE_WORDS]
-        if documents:
-            repeated = near_duplicates([item.text for item in documents], NEAR_COPY, NUM_PERM)
-            units = [item.cluster_id or item.doc_id for item in documents]
-            left = {unit for unit, again in zip(units, repeated, strict=True) if not again}
-            found[name] = len(set(units)), len(left)
+        corpus = audit.groups[name].corpus
+        key = {"near": NEAR_COPY, "permutations": NUM_PERM, "corpus": corpus.fingerprint(builder)}
+        number, distinct = builder.noted("units", key, partial(_units_of, builder, corpus))
+        if number:
+            found[name] = number, distinct
     return found
 
 
+def _units_of(builder: Builder, corpus: CorpusSpec) -> tuple[int, int]:
+    # Of recorded answers the texts are not at hand, and a few words say nothing of copies.
+    documents = [item for item in builder.get(corpus).documents if len(split_words(item.text)) >= SHINGLE_WORDS]
+    repeated = near_duplicates([item.text for item in documents], NEAR_COPY, NUM_PERM) if documents else ()
+    units = [item.cluster_id or item.doc_id for item in documents]
+    return len(set(units)), len({unit for unit, again in zip(units, repeated, strict=True) if not again})
+
+
 def require_alike(
-    outcome: TestOutcome, documents: Mapping[str, ScoredDocuments], bound: float | None, seed: int
+    outcome: TestOutcome, documents: Mapping[str, ScoredDocuments], bound: float | None, seed: int, builder: Builder
 ) -> TestOutcome:
     """`invalid`, with the number, where text alone distinguishes the suspect set from what it is compared with.
 
@@ -96,20 +105,16 @@ def require_alike(
     """
     if bound is None:
         return outcome
-    suspect = documents[SUSPECT].texts
-    aucs = {
-        name: layout_auc(suspect, documents[name].texts, num_folds=FOLDS, seed=seed)
-        for name in COMPARED_WITH
-        if name in documents and min(len(suspect), len(documents[name].texts)) >= FOLDS
-    }
-    if not aucs:
+    compared = {name: documents[name] for name in (SUSPECT, *COMPARED_WITH) if name in documents}
+    compared = {name: group for name, group in compared.items() if len(group.texts) >= FOLDS}
+    if SUSPECT not in compared or len(compared) < 2:
         return outcome
-    blind: dict[str, float] = {}
-    has_texts = all(text.strip() for name in aucs for text in (*suspect, *documents[name].texts))  # recordings may not
-    if HELDOUT in aucs and has_texts and outcome.verdict != "score_only":
-        rng = np.random.default_rng([seed, FOLDS])
-        found = blind_between(documents[SUSPECT], documents[HELDOUT], rng, FOLDS, INVERSE_PENALTY)
-        blind = {name: kind.auc for name, kind in kinds_of(found).items()}
+    has_texts = all(text.strip() for group in compared.values() for text in group.texts)  # recordings may have none
+    by_words = has_texts and HELDOUT in compared and outcome.verdict != "score_only"
+    key: dict[str, Any] = {"seed": seed, "by words": by_words}
+    key |= {name: key_hash([group.texts, group.cluster_ids]) for name, group in compared.items()}
+    found = builder.noted("told apart", key, partial(_told_apart, compared, seed, by_words=by_words))
+    aucs, blind = found["layout"], found["text"]
     outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))
     reasons = [
         "Layout alone (line breaks, indentation, capitals and the like) tells the suspect from the "
@@ -125,6 +130,19 @@ def require_alike(
             f"must be at most {INTERPRETABLE_UP_TO}. Give held-out text of the same draw: same source, kind and date."
         )
     return outcome.made_invalid([*reasons, *outcome.warnings]) if reasons else outcome
+
+
+def _told_apart(groups: Mapping[str, ScoredDocuments], seed: int, *, by_words: bool) -> dict[str, dict[str, float]]:
+    """AUCs of layout, for each set beside the suspect one, and of the blind baseline, for each kind of features."""
+    suspect, others = groups[SUSPECT], {name: group for name, group in groups.items() if name != SUSPECT}
+    layout = {
+        name: layout_auc(suspect.texts, group.texts, num_folds=FOLDS, seed=seed) for name, group in others.items()
+    }
+    if not by_words:
+        return {"layout": layout, "text": {}}
+    rng = np.random.default_rng([seed, FOLDS])
+    found = blind_between(suspect, groups[HELDOUT], rng, FOLDS, INVERSE_PENALTY)
+    return {"layout": layout, "text": {name: kind.auc for name, kind in kinds_of(found).items()}}
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import logging
-import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +18,6 @@ from nonmember.runtime.files import replacing
 from nonmember.scores import DocumentScores
 
 log = logging.getLogger(__name__)
-
-VERSIONS_OF = ("nonmember", "torch", "transformers", "tokenizers", "lightning", "numpy", "scipy")
 
 
 def finished(folder: Path, audit_key: str) -> AuditResult | None:
@@ -80,16 +75,6 @@ def _keep_earlier(path: Path, result: AuditResult) -> None:
 def write_table(columns: Mapping[str, Any], path: Path) -> None:
     with replacing(path) as temporary:
         pq.write_table(pa.table(dict(columns)), temporary)
-
-
-def versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: _version(name) for name in VERSIONS_OF}
-
-
-@functools.cache
-def _version(name: str) -> str:
-    """Each time it is asked, the whole metadata of the package is parsed."""
-    return importlib.metadata.version(name)
 
 
 def table_of_scores(

@@ -27,7 +27,7 @@ from nonmember.audits.preconditions import (
     require_unread_third,
 )
 from nonmember.audits.question import Audit
-from nonmember.audits.record import versions, write
+from nonmember.audits.record import write
 from nonmember.checks import returned
 from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.models import Access, ModelSpec
@@ -38,7 +38,7 @@ from nonmember.results.mirror import mirror
 from nonmember.results.result import AuditResult, Provenance
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.progress import Stage
-from nonmember.runtime.source import commit
+from nonmember.runtime.source import commit, versions
 
 WARN_EXCLUDED, INVALID_EXCLUDED = 0.05, 0.20  # shares of the documents
 
@@ -64,7 +64,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         outcome = returned(outcome, audit.method, "TestOutcome")
     outcome = judged(audit, outcome, training_health(audit.models, builder))
     bound = None if audit.method.is_drawn else audit.max_layout_auc
-    outcome = require_alike(outcome, documents, bound, audit.seed)
+    outcome = require_alike(outcome, documents, bound, audit.seed, builder)
     outcome = require_unread_third(outcome, audit, builder)
     outcome = compare_weights(outcome, audit, builder)
     outcome = _after_exclusions(outcome, documents, audit, builder)

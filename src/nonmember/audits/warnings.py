@@ -15,6 +15,7 @@ from nonmember.corpora.transforms.cleaning import Prepared, normalise
 from nonmember.methods.base import SampledMethod
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
+from nonmember.models.tokenizing import SMALLEST_SHARED_VOCABULARY
 from nonmember.observations import Scored
 from nonmember.records.groups import HELDOUT, SUSPECT, set_of
 from nonmember.results import answers
@@ -61,11 +62,9 @@ def _tokenizer_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     models = [model for role in ("target", "reference") if (model := audit.models.get(role)) and model.has_weights]
     if len(models) < 2:
         return
-    from nonmember.models.encoding import SMALLEST_SHARED_VOCABULARY
-
-    tokenizers = [model.load_tokenizer(builder) for model in models]
-    share = share_read_alike(tokenizers, audit.suspect, audit.method.max_tokens, builder)
+    share = share_read_alike(models, audit.suspect, audit.method.max_tokens, builder)
     if share < SMALLEST_SHARED_VOCABULARY:
+        tokenizers = [model.load_tokenizer(builder) for model in models]
         named = " and ".join(
             f"{model.readable}'s ({type(tokenizer).__name__}, {len(tokenizer):,} entries)"
             for model, tokenizer in zip(models, tokenizers, strict=True)

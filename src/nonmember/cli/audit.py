@@ -133,10 +133,10 @@ def tell_where(folders: Sequence[Path]) -> None:
     from nonmember.reports.index_page.write import try_to_write_index
 
     sweep = os.environ.get(FOLDER_VARIABLE)
-    pages = [try_to_write_index(Path(sweep))] if sweep else [folder / PAGE for folder in folders]
+    pages, here = [try_to_write_index(Path(sweep))] if sweep else [folder / PAGE for folder in folders], Path.cwd()
     for page in pages:
         if page is not None and page.is_file():
-            sys.stdout.write(f"page: {visible(_from_here(page))}\n")
+            sys.stdout.write(f"page: {visible(page.relative_to(here) if page.is_relative_to(here) else page)}\n")
 
 
 def tell_of_wandb(folders: Sequence[Path]) -> None:
@@ -147,10 +147,6 @@ def tell_of_wandb(folders: Sequence[Path]) -> None:
         sys.stdout.write(
             "W&B: kept offline, nothing was sent; to send: wandb sync --sync-all, in the folder of its runs\n"
         )
-
-
-def _from_here(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:

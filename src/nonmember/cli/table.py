@@ -235,7 +235,8 @@ def _statistic(result: AuditResult) -> str:
     found = result.statistics
     is_reading = "excluded_dose" in found.details  # which is never negative, and whose interval may be open
     form = ".2g" if is_reading else "+.3f" if found.is_signed else ".3f"
-    value, low, high = (_decimals(number, form) for number in (found.value, found.ci_low, found.ci_high))
+    numbers = (found.value, found.ci_low, found.ci_high)
+    value, low, high = ("-" if number is None else format(number, form) for number in numbers)
     return f"{value} [{low}, {high}]" if is_reading or (low, high) != ("-", "-") else value
 
 
@@ -243,10 +244,6 @@ def _p_value(value: float, alpha: float) -> str:
     if value < 5e-5:
         return format(value, ".1e")
     return format(value, ".4f") if value == alpha else told_apart(value, alpha, ".4f")[0]
-
-
-def _decimals(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
 
 
 def names_of(cells: Sequence[Cell]) -> list[str]:

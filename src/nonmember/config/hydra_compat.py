@@ -17,6 +17,7 @@ from hydra._internal.defaults_list import DefaultsList, Overrides
 from hydra.core.default_element import ResultDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
@@ -116,14 +117,18 @@ def shared_files(kept: dict[tuple[Any, ...], DefaultsList] | None = None) -> Ite
     def wrap_follow(follow: Callable[..., DefaultsList]) -> Callable[..., DefaultsList]:
         def followed(repo: Any, config_name: str | None, overrides_list: list[Override], **how: bool) -> DefaultsList:
             values = Overrides(repo=repo, overrides_list=overrides_list).config_overrides
-            # Hydra's own values stay among the choices: one of them says where files are looked for.
-            of_cell = {id(item) for item in values if not item.is_hydra_override()}
+            # Where files are looked for is a value too, and stays among the choices.
+            of_cell = {id(item) for item in values if item.key_or_group != "hydra.searchpath"}
             choices = [item for item in overrides_list if id(item) not in of_cell]
+            how, given = how | {"skip_missing": False}, how
             key = (config_name, *sorted(how.items()), *(item.input_line for item in choices))
             if key not in kept:
                 if len(kept) >= MOST_KEPT:
                     del kept[next(iter(kept))]
-                found = follow(repo=repo, config_name=config_name, overrides_list=choices, **how)
+                try:
+                    found = follow(repo=repo, config_name=config_name, overrides_list=choices, **how)
+                except ConfigCompositionException:  # a wrong choice, or one that is left to the cells of a sweep
+                    return follow(repo=repo, config_name=config_name, overrides_list=overrides_list, **given)
                 kept[key] = replace(found, defaults=_Files(found.defaults))
             return replace(kept[key], config_overrides=values)
 

@@ -318,7 +318,8 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
     rows, num_absent = [], 0
     for answer in completions(client, requests):
         listed = answer.top_logprobs[0] if answer.top_logprobs and answer.outcome != "refused" else ()
-        rows.append([_chance_of(item, listed) for item in question.answers] if listed else [])
+        chances = ([chance for token, chance in listed if token.strip() == item] for item in question.answers)
+        rows.append([max(found, default=-math.inf) for found in chances] if listed else [])
         num_absent += sum(map(math.isinf, rows[-1]))
     if num_absent:
         client.notes.append(
@@ -326,10 +327,6 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
             f"{client.name} lists; its probability is then taken as 0, the least that it can be."
         )
     return _table(documents.doc_ids, rows)
-
-
-def _chance_of(answer: str, listed: Sequence[tuple[str, float]]) -> float:
-    return max((chance for token, chance in listed if token.strip() == answer), default=-math.inf)
 
 
 def requests_about(corpus: Corpus, prompt: Prompt, model: str, max_tokens: int, **further: Any) -> list[Request]:

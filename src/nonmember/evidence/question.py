@@ -12,9 +12,9 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.audits.keys import identity_of
 from nonmember.audits.question import Audit
-from nonmember.audits.record import versions
 from nonmember.audits.run import INVALID_EXCLUDED
 from nonmember.evidence.redaction import Redaction
+from nonmember.runtime.source import versions
 
 WITHOUT_PATHS = Redaction({})
 

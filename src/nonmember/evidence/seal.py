@@ -16,11 +16,11 @@ from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
-from nonmember.audits.record import versions
 from nonmember.evidence.question import code, question_of
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.source import versions
 from nonmember_verify.commitments import KEY_BYTES, commitment, root, secret_of
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, sha256
 from nonmember_verify.questions import differences

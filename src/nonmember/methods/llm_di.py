@@ -27,7 +27,6 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.details import Details
-from nonmember.records import FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
@@ -116,8 +115,8 @@ class LlmDi(SampledMethod):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         if few := self.too_few_clusters(documents):
             return TestOutcome.invalid(few, alpha=self.alpha)
-        suspect, heldout = (_matrix(documents[group]) for group in (SUSPECT, HELDOUT))
         names = (SUSPECT, HELDOUT)
+        suspect, heldout = (np.column_stack(list(documents[group].values.values())) for group in names)
         by_cluster = any(self.clusters(documents, group) for group in names)
         test = dataset_inference(
             suspect,
@@ -151,8 +150,3 @@ class LlmDi(SampledMethod):
                 num_undefined_splits=test.num_undefined,
             ),
         )
-
-
-def _matrix(documents: ScoredDocuments) -> FloatArray:
-    """[documents, features]."""
-    return np.column_stack(list(documents.values.values()))

@@ -17,7 +17,6 @@ import numpy as np
 from rapidfuzz import fuzz
 
 from nonmember.checks import Count, Distinct, Number
-from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.asked import Asked
 from nonmember.methods.asked import (
@@ -199,7 +198,8 @@ class PrefixCompletion(Method):
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         probe = self._probe(roles.target)
         corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})
-        return {name: _asked(roles.target, corpus, probe) for name, corpus in corpora.items()}
+        asked = {name: {COMPLETION: Asked("target", roles.target, corpus, probe)} for name, corpus in corpora.items()}
+        return {name: DocumentGroup(corpus, asked[name]) for name, corpus in corpora.items()}
 
     def _probe(self, target: ModelSpec) -> CompletionProbe:
         tokens_of = self.tokenizer or (target if target.has_weights else None)
@@ -267,10 +267,6 @@ class PrefixCompletion(Method):
         if len(groups) < 2 or not all(item["num_documents"] for item in groups.values()):
             return None
         return fisher_greater(*(n for item in groups.values() for n in (item["num_matched"], item["num_documents"])))
-
-
-def _asked(target: ModelSpec, corpus: CorpusSpec, probe: Probe) -> DocumentGroup:
-    return DocumentGroup(corpus, {COMPLETION: Asked("target", target, corpus, probe)})
 
 
 def _warnings(documents: Mapping[str, ScoredDocuments]) -> list[str]:

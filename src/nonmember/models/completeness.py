@@ -99,7 +99,7 @@ def require_all_read(file: Path, model: Any) -> None:
     tensors for which it has no name are left out in silence."""
     from gguf import GGUFReader
 
-    held = sum(math.prod(map(int, tensor.shape)) for tensor in GGUFReader(file).tensors)
+    held = sum(math.prod(map(int, tensor.shape)) for tensor in GGUFReader(str(file)).tensors)
     if held != (num_read := sum(parameter.numel() for parameter in model.parameters())):
         raise ValueError(
             f"{file} holds {held:,} numbers, and transformers reads {num_read:,} of them as a {type(model).__name__}: "
@@ -115,7 +115,7 @@ def warn_if_split_otherwise(file: Path) -> None:
         from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
     except ImportError:  # of other versions, of which the checks of the tokenizer must do
         return
-    fields = GGUFReader(file).fields
+    fields = GGUFReader(str(file)).fields
     kind, way = (fields[name].contents() if name in fields else None for name in KIND_AND_WAY)
     if kind == "gpt2" and way is not None and way not in AS_GPT2 | OF_DIGITS | GGUF_PRE_TOKENIZER_SPLITS.keys():
         log.warning(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,7 +19,6 @@ from nonmember.runtime.progress import Stage
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
-SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
 ENCODED_AT_ONCE = 1000
 MOST_KEPT = 2_000_000  # tokens of encoded corpora, some 70 MB
 
@@ -122,15 +120,6 @@ def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: i
     ]
 
 
-def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:
-    """share: of the documents' tokens that two models read alike, as `read_alike` gives it."""
-    if share < SMALLEST_SHARED_VOCABULARY:
-        raise ValueError(
-            f"Only {share:.1%} of the documents' tokens are the same in the tokenizers of both {label} and {other}; "
-            f"{purpose} {SMALLEST_SHARED_VOCABULARY:.0%}. Choose a reference with the target's tokenizer."
-        )
-
-
 def token_spans(tokenizer: Any) -> Spans:
     """Where each token of a text begins and ends, special ones left out."""
     if not tokenizer.is_fast:
@@ -152,12 +141,6 @@ def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], lis
 
 def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
     """Ids (student's, teacher's) of the strings both tokenizers have; slices where these are 0, 1, 2 ... in both."""
-    never_changed = identity_of_shared(student) is not None and identity_of_shared(teacher) is not None
-    return (_shared_ids if never_changed else _shared_ids.__wrapped__)(student, teacher)
-
-
-@functools.lru_cache(maxsize=4)  # of a vocabulary of 262,144 entries more than a second, and asked for several times
-def _shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
     ours, theirs = student.get_vocab(), teacher.get_vocab()
     pairs = sorted((ours[string], theirs[string]) for string in ours.keys() & theirs.keys())
     if not pairs:

@@ -6,7 +6,6 @@ Shapes: T tokens of a text, V vocabulary.
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
     from nonmember.models.loading import LoadedModel
 
-FORMAT = 2  # raise it when models are probed otherwise: they are then probed again
-KIND = "probes"  # of the store
+PROBED = "probed"  # the name of the note
 SHORT = (3, 6)  # tokens of a text and of the longer one beside it
 # Of a log-probability, as a share of the standard deviation over the vocabulary. Roundings move it by 1e-5 at most, in
 # half precision by .05; models that read ahead by 1 and more.
@@ -30,7 +28,7 @@ TOLERANCE, TOLERANCE_OF_HALF = 1e-3, 0.25
 def require_probed(builder: Builder, spec: ModelSpec, loaded: LoadedModel) -> LoadedModel:
     """The loaded model, which is probed unless that is on record for its key. Raises ValueError as `probe` does."""
 
-    def make(_: object) -> dict[str, Any]:
+    def find() -> dict[str, Any]:
         try:
             moved = probe(loaded.model)
         except ValueError as error:
@@ -38,19 +36,14 @@ def require_probed(builder: Builder, spec: ModelSpec, loaded: LoadedModel) -> Lo
         limit = position_limit(loaded.model.config)
         return {"difference": moved, "num_parameters": loaded.num_parameters, "position_limit": limit}
 
-    builder.store.get_or_make(KIND, spec.readable, _key(builder, spec), make)
+    builder.noted(PROBED, spec.key(builder), find)
     return loaded
 
 
 def recorded(builder: Builder, spec: ModelSpec) -> Mapping[str, Any]:
     """What was found when it was probed, `num_parameters` and `position_limit` among it; empty where it was not:
     loading a large model to see them takes minutes."""
-    entry = builder.store.find(KIND, spec.readable, _key(builder, spec))
-    return {} if entry is None else entry.facts
-
-
-def _key(builder: Builder, spec: ModelSpec) -> dict[str, Any]:
-    return {"format": FORMAT, "transformers": importlib.metadata.version("transformers"), "probed": spec.key(builder)}
+    return builder.noted(PROBED, spec.key(builder)) or {}
 
 
 def probe(model: Any) -> float:

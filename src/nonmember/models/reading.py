@@ -92,7 +92,7 @@ class TextsRead:
 
 @dataclass(frozen=True)
 class Read(Spec[TextsRead]):
-    """What `model` reads of the documents of `corpus`; kept by one builder, since several scores need it."""
+    """What `model` reads of the documents of `corpus`. In the store is a note of it, with the parts of what is cut."""
 
     model: ModelSpec
     corpus: CorpusSpec
@@ -105,11 +105,22 @@ class Read(Spec[TextsRead]):
         return {"read": self.max_tokens, "model": model, "corpus": corpus}
 
     def build(self, builder: Builder) -> TextsRead:
+        texts = [document.text for document in builder.get(self.corpus).documents]
+
+        def find() -> dict[str, Any]:
+            read = self._read(builder)
+            others = {str(index): part for index, part in enumerate(read.parts) if part != texts[index]}
+            return {**vars(read), "parts": others}
+
+        noted = builder.noted("read", self.key(builder), find)
+        noted = {name: tuple(value) if isinstance(value, list) else value for name, value in noted.items()}
+        parts = tuple(noted["parts"].get(str(index), text) for index, text in enumerate(texts))
+        return TextsRead(**{**noted, "parts": parts})
+
+    def _read(self, builder: Builder) -> TextsRead:
         from nonmember.models.encoding import ids_of_corpus
 
-        name = ("tokenizer", key_hash(self.model.key(builder)))
-        tokenizer = builder.resource(name, lambda: self.model.load_tokenizer(builder))
-        corpus = builder.get(self.corpus)
+        tokenizer, corpus = self.model.load_tokenizer(builder), builder.get(self.corpus)
         with naming(corpus.doc_ids):
             if corpus.has_conversations:
                 return conversations_read(tokenizer, corpus.documents, self.max_tokens)

@@ -17,6 +17,7 @@ from typing import Any
 PROBE = "The quick brown fox jumps over the lazy dog, 12 times: naïve café, 中文; (x + y) != 'z'\n\tEnd."
 CHARACTERS_PER_TOKEN = 100  # more than any ordinary text has; what is longer is looked at piece by piece
 SURELY_WHOLE = 100_000  # characters: so much is always given to the tokenizer at once
+SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
 SURE_TOKENS = 16  # a cut text must have so many more tokens than are kept, so that none of these lies at the cut
 
 
@@ -163,6 +164,15 @@ def read_around(tokenizer: Any) -> dict[str, str | None]:
         name: " ".join(map(str, tokenizer.convert_ids_to_tokens(list(ids)))) or None
         for name, ids in (("bos", front), ("eos", back))
     }
+
+
+def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:
+    """share: of the documents' tokens that two models read alike, as `read_alike` gives it."""
+    if share < SMALLEST_SHARED_VOCABULARY:
+        raise ValueError(
+            f"Only {share:.1%} of the documents' tokens are the same in the tokenizers of both {label} and {other}; "
+            f"{purpose} {SMALLEST_SHARED_VOCABULARY:.0%}. Choose a reference with the target's tokenizer."
+        )
 
 
 def lasting(tokenizer: Any) -> str:

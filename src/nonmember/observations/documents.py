@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.models.base import ModelSpec
+from nonmember.models.tokenizing import require_shared_vocabulary
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id
 from nonmember.records import Embeddings
 from nonmember.records.requirements import Access
@@ -45,7 +46,7 @@ class Diverged(Observation[DocumentScores], Measurement):
         return (self.model, self.other)
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> dict[str, int]:
-        from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.models.encoding import encode_corpus, read_alike, shared_ids
         from nonmember.observations.passes.documents import observe_divergence
 
         theirs, documents = builder.get(self.other), builder.get(self.corpus)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +65,7 @@ class TokenTable:
     def load(cls, paths: Path | Sequence[Path], doc_ids: Sequence[str]) -> TokenTable:
         """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
         paths = [paths] if isinstance(paths, Path) else list(paths)
-        table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths])
+        table = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
         index_of = {doc_id: index for index, doc_id in enumerate(doc_ids)}
         encoded = table["doc_id"].combine_chunks()
         names = encoded.dictionary.to_pylist()
@@ -74,8 +75,8 @@ class TokenTable:
                 "They belong to another corpus; observe this one."
             )
         code = np.array([index_of[name] for name in names], dtype=np.int64)
-        document = code[encoded.indices.to_numpy(zero_copy_only=False)]
-        column = {name: table[name].to_numpy() for name in TOKEN_SCHEMA.names if name != "doc_id"}
+        document = code[np.from_dlpack(encoded.indices)]  # Arrow's own to_numpy imports pandas
+        column: dict[str, Any] = {name: np.from_dlpack(table[name].combine_chunks()) for name in TOKEN_SCHEMA.names[1:]}
         order = np.lexsort((column["position"], document))
         offsets = np.concatenate([[0], np.cumsum(np.bincount(document, minlength=len(doc_ids)))]).astype(np.int64)
         return cls(tuple(doc_ids), offsets, **{name: values[order] for name, values in column.items()})

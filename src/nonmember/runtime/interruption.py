@@ -173,7 +173,7 @@ def _on_signal(signum: int, frame: FrameType | None) -> None:
     if children := multiprocessing.active_children():  # the workers of joblib
         for child in children:
             child.terminate()
-        signal.signal(signal.SIGALRM, _out_of_patience)
+        signal.signal(signal.SIGALRM, lambda *_: check())
         signal.setitimer(signal.ITIMER_REAL, GRACE_OF_WORKERS)
         return
     if _state.postponing:
@@ -181,7 +181,3 @@ def _on_signal(signum: int, frame: FrameType | None) -> None:
         return
     if _state.busy or not _state.in_worker:
         raise Interrupted(signum)
-
-
-def _out_of_patience(signum: int, frame: FrameType | None) -> None:
-    check()

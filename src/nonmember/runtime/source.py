@@ -1,12 +1,15 @@
-"""Which commit of this project is running."""
+"""Which commit of this project is running, and which versions of its libraries."""
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
 import json
+import platform
 import subprocess
 from pathlib import Path
+
+VERSIONS_OF = ("nonmember", "torch", "transformers", "tokenizers", "lightning", "numpy", "scipy", "scikit-learn")
 
 
 @functools.cache
@@ -28,3 +31,8 @@ def commit() -> str | None:
 def _git(root: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, check=True, timeout=10)
     return done.stdout.strip()
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in VERSIONS_OF}

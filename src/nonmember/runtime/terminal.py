@@ -20,7 +20,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 
 def visible(text: object, keep: str = "") -> str:
     """A text whose control characters are shown as escapes, such as \\x1b, instead of acting. keep: those that may."""
-    return _CONTROLS.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), str(text))
+    return _CONTROLS.sub(lambda match: match[0] if match[0] in keep else ascii(match[0])[1:-1], str(text))
 
 
 def for_rich(text: object) -> str:
@@ -41,10 +41,6 @@ def console_of(width: int = WIDTH_OF_FILES, like: Console | None = None) -> Cons
 def say(console: Console, text: object) -> None:
     """Print a sentence as it is, broken between words on a terminal."""
     console.print(for_rich(text), soft_wrap=not console.is_terminal, highlight=False)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 class LogHandler(logging.StreamHandler):

@@ -20,7 +20,6 @@ import xxhash
 
 from nonmember.artifacts import Builder, Memory, Spec
 from nonmember.artifacts.store import Entry, Store
-from nonmember.audits.record import versions
 from nonmember.audits.walk import specs_in
 from nonmember.corpora import Chunks
 from nonmember.models import label_of
@@ -29,6 +28,7 @@ from nonmember.runtime.compute import MIB
 from nonmember.runtime.files import alone_in, file_hash
 from nonmember.runtime.progress import Stage, tracked
 from nonmember.runtime.quiet import quieten
+from nonmember.runtime.source import versions
 from nonmember.scoring.part_files import MANIFEST, SCRATCH, TABLES, PartFiles, write_json
 from nonmember.scoring.question import DuplicateIds, Scoring
 from nonmember.scoring.table import ScoreTable

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
-from nonmember.audits.record import table_of_scores, versions
+from nonmember.audits.record import table_of_scores
 from nonmember.corpora.transforms.cleaning import is_blank
 from nonmember.models.reading import Read, TextsRead
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.results.result import SCORES
 from nonmember.runtime.files import replacing
-from nonmember.runtime.source import commit
+from nonmember.runtime.source import commit, versions
 from nonmember.scoring.question import Scoring
 from nonmember.scoring.tally import Tally, scores_without
 

@@ -314,7 +314,7 @@ class _Tails(NamedTuple):
     @classmethod
     def of(cls, features: FloatArray, tail_fraction: float) -> _Tails:
         in_order, mean = np.sort(features, axis=0), features.mean(axis=0)
-        tail = _tail_size(len(features), tail_fraction)
+        tail = int(len(features) * tail_fraction / 2)  # j: how many values are outliers on each side
         if tail == 0:
             nowhere = np.full(features.shape[1], np.inf)
             return cls(-nowhere, nowhere, -nowhere, nowhere, mean)
@@ -394,11 +394,6 @@ def _curve(logits: Sequence[FloatArray], cluster_of: Sequence[IntArray | None]) 
         for size in CURVE_SIZES
         if size <= available
     ]
-
-
-def _tail_size(num_values: int, tail_fraction: float) -> int:
-    """j: how many values are outliers on each side."""
-    return int(num_values * tail_fraction / 2)
 
 
 def _as_features(name: str, values: npt.ArrayLike) -> FloatArray:

@@ -16,6 +16,7 @@ from nonmember.corpora.transforms.mixtures import components_of
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.reading import expected_tokens
+from nonmember.models.tokenizing import require_shared_vocabulary
 from nonmember.records import Stream
 from nonmember.records.curves import CURVES
 from nonmember.records.requirements import Access
@@ -199,7 +200,7 @@ class Trained(ModelSpec):
     ) -> tuple[Teacher, list[list[int]], list[list[bool]] | None]:
         """The teacher, and the documents it reads in the very tokens of the student: it is shown the student's ids. And
         which of these are scored; None where all are."""
-        from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.models.encoding import encode_corpus, read_alike, shared_ids
         from nonmember.training.run import Teacher
 
         assert self.teacher is not None
