@@ -75,7 +75,7 @@ class Memory:
             if rests_on is not None:
                 self._rests_on[pool, name] = rests_on
             while at_most is not None and len(values) > at_most:
-                self._forget(pool, next(iter(values)))
+                self.forget(pool, next(iter(values)))
         values.move_to_end(name)
         value: T = values[name]
         return value
@@ -87,11 +87,11 @@ class Memory:
         item: T = self._shared[kind]
         return item
 
-    def _forget(self, pool: str, name: str) -> None:
+    def forget(self, pool: str, name: str) -> None:
         self.pools[pool].pop(name, None)
         self._rests_on.pop((pool, name), None)
         for dependent in [item for item, base in self._rests_on.items() if base == (pool, name)]:
-            self._forget(*dependent)
+            self.forget(*dependent)
 
 
 @dataclass
@@ -212,6 +212,12 @@ class Builder:
     def warnings(self) -> list[str]:
         """What a reader of a result has to know of the resources it rests on."""
         return [text for item in self._resources.values() for text in getattr(item, "warnings", list)()]
+
+    def make_room(self, pool: str, needed: Spec[Any] | None) -> None:
+        """Keep of a pool what is needed alone: a training takes several times the memory of a model."""
+        kept = {self._name(needed)} if needed is not None else set()
+        for name in self.memory.pools.get(pool, {}).keys() - kept:
+            self.memory.forget(pool, name)
 
     def model_for_trainer(self, model: Any) -> Any:
         """The model; a copy where the trainer would change it for good."""

@@ -200,7 +200,8 @@ def blind_guesses(
         for name, hits in rules.items()
     }
     chance = _adjusted([_p_chance(values) for both in means.values() for values in both])
-    groups = _adjusted([_p_groups(*both) for both in means.values()])
+    pairs = [both if min(map(len, both)) > 1 else None for both in means.values()]
+    groups = _adjusted([float("nan") if both is None else welch_t(*both).p_value for both in pairs])
     return {
         name: BlindGuess(
             float(both[0].mean()), float(both[1].mean()), chance[2 * index], chance[2 * index + 1], groups[index]
@@ -252,10 +253,6 @@ def _p_chance(values: FloatArray) -> float:
     if len(values) < 2 or np.ptp(values) == 0:
         return float("nan") if len(values) < 2 or values[0] == CHANCE else 0.0
     return float(scipy.stats.ttest_1samp(values, CHANCE).pvalue)
-
-
-def _p_groups(first: FloatArray, second: FloatArray) -> float:
-    return welch_t(first, second).p_value if min(len(first), len(second)) > 1 else float("nan")
 
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:

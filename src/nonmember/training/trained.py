@@ -172,6 +172,7 @@ class Trained(ModelSpec):
         from nonmember.training.tokens import documents_of, end_of_text_id
 
         self.base.require_changeable()
+        builder.make_room(ModelSpec.pool, self.teacher)
         base = self.base.weights(builder)  # to be trained in place
         base.model.float()  # master weights; the precision of the arithmetic is the trainer's
         corpus, teacher = builder.get(self.corpus), None

@@ -20,7 +20,6 @@ from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments, units
 from nonmember.methods.gates import Finding, above, below, kinds_told_apart
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Measurement, Scored
-from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.scores import Loss
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -210,7 +209,9 @@ class PrismGates(Checked):
     def of_scores(self, suspect: ScoredDocuments, roles: Sequence[str], metric: RankMetric) -> list[Finding]:
         """Of the documents and their scores under models by role."""
         rho = rank_correlation(suspect.values["reference"], suspect.values["target"], metric)
-        spreads = {role: _spread(suspect.values[role]) for role in roles}
+        values = {role: suspect.values[role] for role in roles}
+        # Standard deviation over |mean|; 0 for scores that are all the same.
+        spreads = {role: float(np.std(x)) / max(abs(float(np.mean(x))), 1e-12) for role, x in values.items()}
         least = min(spreads, key=lambda role: spreads[role])
         return [
             below(
@@ -294,11 +295,6 @@ def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens
         **_health("distilled", distilled, roles.target, corpus, max_tokens),
     }
     return measured
-
-
-def _spread(scores: FloatArray) -> float:
-    """Standard deviation over |mean|; 0 for scores that are all the same."""
-    return float(np.std(scores)) / max(abs(float(np.mean(scores))), 1e-12)
 
 
 def _distinct(texts: Sequence[str]) -> float:
