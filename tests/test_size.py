@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "nonmember"
 FOLDERS: dict[str, tuple[int, int]] = {
     "advice": (950, 5),
     "api": (950, 8),
-    "artifacts": (848, 6),
+    "artifacts": (849, 6),
     "audits": (1_620, 13),
     "cli": (1_820, 18),
     "config": (2_072, 14),
@@ -28,7 +28,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "records": (980, 11),
     "reports": (4_010, 33),
     "results": (1_400, 9),
-    "runtime": (1_180, 13),
+    "runtime": (1_186, 13),
     "scores": (1_470, 8),
     "scoring": (1_420, 10),
     "stats": (4_180, 18),

@@ -12,7 +12,7 @@ from nonmember.artifacts.keeping import NOTES
 from nonmember.artifacts.spec import Spec
 from nonmember.artifacts.store import Entry, Store, canonical_json
 from nonmember.checks import returned
-from nonmember.runtime.compute import Compute
+from nonmember.runtime.compute import Compute, give_freed_memory_back
 from nonmember.runtime.source import versions
 
 if TYPE_CHECKING:
@@ -218,6 +218,7 @@ class Builder:
         kept = {self._name(needed)} if needed is not None else set()
         for name in self.memory.pools.get(pool, {}).keys() - kept:
             self.memory.forget(pool, name)
+        give_freed_memory_back()
 
     def model_for_trainer(self, model: Any) -> Any:
         """The model; a copy where the trainer would change it for good."""

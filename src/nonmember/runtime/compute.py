@@ -50,6 +50,12 @@ def keep_freed_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, MOST_KEPT)
 
 
+def give_freed_memory_back() -> None:
+    """To the system, before what needs much of it: kept pieces of other sizes are of no use there."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def lightning_trainer(**settings: Any) -> lightning.Trainer:
     """`lightning.Trainer`, imported when the first is made: planning a sweep needs none, and waits for none."""
     import lightning

@@ -146,7 +146,10 @@ MARKUP = " \t\r\"'`“”‘’*_•·-–—.<>[](){}"
 def candidates_of(text: str) -> list[str]:
     """The first ten candidates of an answer; none where it is no list of words but a refusal, mostly sentences, or the
     same word again and again."""
-    pieces = [_without_explanation(piece) for piece in _pieces_of(text)]
+    pieces = [
+        piece if _is_short(piece) else EXPLANATION.split(piece, maxsplit=1)[0].strip(MARKUP)
+        for piece in _pieces_of(text)
+    ]
     short = [piece for piece in pieces if _is_short(piece)]
     is_list = 2 * len(short) > len(pieces) and len({piece.casefold() for piece in short}) >= FEWEST_CANDIDATES
     return short[:NUM_CANDIDATES] if is_list and not REFUSAL.match(text) else []
@@ -156,10 +159,6 @@ def _pieces_of(text: str) -> list[str]:
     """What stands between line breaks, commas and numbers of a list, headings left out."""
     pieces = (piece.strip() for piece in BETWEEN.split(HEADING.sub("", text)))
     return [bare for piece in pieces if not piece.endswith(":") and (bare := piece.strip(MARKUP))]
-
-
-def _without_explanation(piece: str) -> str:
-    return piece if _is_short(piece) else EXPLANATION.split(piece, maxsplit=1)[0].strip(MARKUP)
 
 
 def _is_short(piece: str) -> bool:

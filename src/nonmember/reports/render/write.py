@@ -148,15 +148,10 @@ def spreadsheet(section: Section, paths: dict[str, str]) -> str:
     writer.writerow(COLUMNS)
     blocks = [*section.blocks, *(figure.numbers for figure in section.figures if figure.numbers is not None)]
     for block in blocks:
-        for line in _lines(block, paths):
-            writer.writerow([safe(field) for field in line])
+        for part, row in (*((OURS, row) for row in block.rows), *((CONTROL, row) for row in block.footer)):
+            lines = _row(block, PUBLISHED if block.world == PUBLISHED else part, row, paths)
+            writer.writerows([safe(field) for field in line] for line in lines)
     return stream.getvalue()
-
-
-def _lines(block: Block, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
-    for part, rows in ((OURS, block.rows), (CONTROL, block.footer)):
-        for row in rows:
-            yield from _row(block, PUBLISHED if block.world == PUBLISHED else part, row, paths)
 
 
 def _row(block: Block, part: str, row: TableRow, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
