@@ -15,7 +15,9 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
-UV     := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
+# Compiled, first commands start at once; COMPILE= leaves it to them, which is quicker where all is thrown away soon.
+COMPILE ?= --compile-bytecode
+UV     := $(BIN)/uv pip install --quiet $(COMPILE) --python $(BIN)/python
 PACKAGES := -e ".[dev,parallel,dashboard$(call joined,$(EXTRAS:%=,%))]" -c constraints.txt
 SWEEP  ?= demo
 REPORT ?= prism

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hydra._internal import defaults_list
+from hydra._internal import config_repository, defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.hydra import Hydra
@@ -37,8 +37,8 @@ def quick_configs() -> Iterator[None]:
         _each_command_is_composed_once(patch)
         # OmegaConf parses `${...}` anew wherever it stands, and each time it is followed.
         patch.setattr(base, "parse", functools.cache(base.parse))
-        # What is copied there are whole configs.
         patch.setattr(hydra_compat, "copy", SimpleNamespace(deepcopy=lambda one: pickle.loads(pickle.dumps(one))))  # noqa: S301
+        patch.setattr(config_repository, "copy", SimpleNamespace(deepcopy=copy.copy))  # which looks for files anew
         yield
 
 

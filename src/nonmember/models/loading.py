@@ -54,7 +54,7 @@ def _no_kernel(repo_id: str, *_: Any, **__: Any) -> Any:
 
 # Where the package `kernels` is installed, transformers fetches code for many models unasked.
 hub_kernels._kernels_enabled = False
-hub_kernels.get_kernel = _no_kernel  # type: ignore[assignment]
+hub_kernels.get_kernel = _no_kernel
 
 
 def own_implementation(config: Any) -> Any:

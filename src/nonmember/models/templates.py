@@ -24,7 +24,7 @@ def _compiled(template: str) -> Any:
     return compiled
 
 
-chat_template_utils._compile_jinja_template = _compiled  # type: ignore[assignment]
+chat_template_utils._compile_jinja_template = _compiled
 
 
 def rendered(tokenizer: Any, turns: Sequence[dict[str, Any]], *, add_generation_prompt: bool) -> str:
