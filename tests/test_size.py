@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "nonmember"
 FOLDERS: dict[str, tuple[int, int]] = {
     "advice": (950, 5),
     "api": (950, 8),
-    "artifacts": (849, 6),
+    "artifacts": (853, 6),
     "audits": (1_620, 13),
     "cli": (1_820, 18),
     "config": (2_072, 14),

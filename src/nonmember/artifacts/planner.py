@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ class Planner(Builder):
         found = self.store.find(spec.kind, spec.readable, spec.lookup_key(self))
         assert found is not None
         return found
+
+    def noted(self, what: str, key: Mapping[str, Any], find: Callable[[], Any] | None = None) -> Any:
+        found = super().noted(what, key)
+        return find() if found is None and find is not None else found
 
 
 @dataclass

@@ -16,6 +16,7 @@ from nonmember.cli import parser_of
 from nonmember.cli.seal import add_key, key_of
 from nonmember.corpora.sources.documents import InMemory, digest_of
 from nonmember.corpora.sources.rows import rows_of
+from nonmember.models import InMemory as ModelInMemory
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import CONFIG, PARTS, RESULT
 from nonmember.runtime.files import file_hash, files_below, json_object
@@ -147,7 +148,10 @@ def _gathered(
         for item in rows:
             InMemory(digest_of(item)).provide(builder, item)
         try:
-            audits.append(gather(runs.cell_of(config, folder).audit, builder, folder, secret, choice))
+            audit = runs.cell_of(config, folder).audit
+            if any(isinstance(model.root(), ModelInMemory) for model in audit.models.values()):
+                raise NotHandedOver("One of its models was in the memory of another program.")
+            audits.append(gather(audit, builder, folder, secret, choice))
         except NotHandedOver as error:
             raise ValueError(f"{folder}: {error} {IN_MEMORY}") from None
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:

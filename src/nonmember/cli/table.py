@@ -77,7 +77,9 @@ def show(cells: Sequence[Cell], *, console: Console | None = None) -> None:
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
                 say(console, f"{name}: {explained}")
-        _show_tokens(console, results)
+        for tokens in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
+            if ";" in tokens:  # models differ
+                say(console, f"tokens added to each text: {tokens}")
         _show_warnings(console, results)
     if len(results) == len(cells) == 1:
         console.print()
@@ -142,13 +144,6 @@ def _show_gates(console: Console, result: AuditResult) -> None:
     for gate in gates:
         if not gate.passed:
             say(console, f"gate FAILED  {gate.what}: {gate.value}, must be {gate.side} {gate.bound}")
-
-
-def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
-    """Each kind once: most audits of a grid read their texts alike."""
-    for tokens in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
-        if ";" in tokens:  # models differ
-            say(console, f"tokens added to each text: {tokens}")
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:

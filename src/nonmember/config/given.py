@@ -58,7 +58,9 @@ class IncompleteQuestion(ValueError):
     def __init__(self, who: str, keys: Iterable[str]) -> None:
         order = {node: number for number, node in enumerate((*MODELS, *TEXTS))}
         self.keys = sorted(keys, key=lambda key: (order.get(_node_of(key), len(order)), key))
-        self.who, self.what = (who, formats.listed([_what(key) for key in self.keys]))
+        named = {**MODELS, **TEXTS, **{key: value[0] for key, value in VALUES.items()}}
+        what = [named.get(key, named.get(_node_of(key), f"a value for {key}")) for key in self.keys]
+        self.who, self.what = who, formats.listed(what)
         # prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.
         super().__init__(f"{who} needs {self.what}; add {' '.join(map(_addition, self.keys))} to the command.")
 
@@ -149,10 +151,6 @@ def marks_in(node: Any, seen: dict[int, Any] | None = None) -> Iterator[str]:
 
 def _node_of(key: str) -> str:
     return key.removesuffix(".path")
-
-
-def _what(key: str) -> str:
-    return VALUES[key][0] if key in VALUES else (MODELS | TEXTS).get(_node_of(key), f"a value for {key}")
 
 
 def _addition(key: str) -> str:

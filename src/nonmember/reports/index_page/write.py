@@ -95,9 +95,11 @@ def _written(outcome: AuditResult | Failure, path: Path) -> str:
 
 def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[str, Any]:
     """What the page shows of an audit, or of why there is none. path: of its file, below the folder."""
+    page = path.with_name(PAGE)
     beside = {
         "folder": path.parent.relative_to(folder).as_posix(),
-        "page": _link(path.with_name(PAGE), folder),
+        # Relative, with nothing in it that a browser reads as anything but a path.
+        "page": f"./{urllib.parse.quote(page.relative_to(folder).as_posix())}" if is_page(page) else None,
         "written": _written(outcome, path),
     }
     if isinstance(outcome, Failure):
@@ -134,11 +136,6 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
             "commit": outcome.provenance.commit,
         },
     }
-
-
-def _link(page: Path, folder: Path) -> str | None:
-    """Relative, with nothing in it that a browser reads as anything but a path; None where there is no page of ours."""
-    return f"./{urllib.parse.quote(page.relative_to(folder).as_posix())}" if is_page(page) else None
 
 
 def page(entries: list[dict[str, Any]]) -> str:
