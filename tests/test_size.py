@@ -28,7 +28,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "records": (980, 11),
     "reports": (4_010, 33),
     "results": (1_400, 9),
-    "runtime": (1_186, 13),
+    "runtime": (1_188, 13),
     "scores": (1_470, 8),
     "scoring": (1_420, 10),
     "stats": (4_180, 18),
@@ -44,7 +44,7 @@ LINES = {
 }
 MOST_FILES, MOST_FOLDERS = 301, 21
 YAML_LINES = 6_480  # of conf and sweeps
-WORDS, WORDS_OF_A_PAGE = 49_730, 1_500  # of documents written by hand; the last 230 say why a benchmark is missed
+WORDS, WORDS_OF_A_PAGE = 49_810, 1_500  # of documents written by hand; the last 310 say why a benchmark is missed
 
 
 def lines_of(folder: Path, pattern: str = "*.py") -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -257,8 +258,11 @@ def test_few_models_are_kept_in_memory(tmp_path):
         shop.get(tiny.scratch(0))
         shop.get(tiny.scratch(seed))
     assert len(shop.memory.pools["models"]) == LOADED_MODELS
+    read = weakref.ref(shop.get(tiny.scratch(3)).model)
+    shop.get(TokenStatistics(tiny.scratch(3), tiny.SUSPECT, "original", 64))
     shop.make_room("models", tiny.scratch(0))
     assert [*shop.memory.pools["models"].values()] == [first]  # the one used last stayed, and was asked for
+    assert read() is None  # nor has the trainer that read kept it
 
 
 @pytest.fixture(scope="module")

@@ -49,11 +49,6 @@ def test_where_all_agree_there_are_as_many_trials_as_first_clusters(hit, ends):
     assert found.num_clusters == 3
 
 
-def test_it_is_the_same_every_time():
-    hits = [1, 0, 1, 1, 0, 1]
-    assert share(hits, "aabbcc", "xyxyxy") == share(hits, "aabbcc", "xyxyxy")
-
-
 @pytest.mark.parametrize(("hits", "first"), [([], ""), ([1, 0], "a")])
 def test_every_trial_needs_its_clusters(hits, first):
     with pytest.raises(ValueError, match="each with a cluster of either kind"):

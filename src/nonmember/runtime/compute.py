@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
+import gc
 import hashlib
 import logging
 import os
@@ -51,7 +52,8 @@ def keep_freed_memory() -> None:
 
 
 def give_freed_memory_back() -> None:
-    """To the system, before what needs much of it: kept pieces of other sizes are of no use there."""
+    """To the system, before what needs much of it; models too that nobody but their trainers holds any more."""
+    gc.collect()
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)
 
