@@ -251,7 +251,8 @@ def test_an_interrupted_training_goes_on(tmp_path, caplog):
     tiny.assert_equal_weights(tiny.weights(again.get(TARGET).model), tiny.weights(whole.get(TARGET).model))
 
 
-def test_few_models_are_kept_in_memory(tmp_path):
+def test_few_models_are_kept_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("nonmember.runtime.compute.MUCH_KIB", 0)
     shop = tiny.builder(tmp_path)
     first = shop.get(tiny.scratch(0))
     for seed in range(1, 4):

@@ -111,7 +111,8 @@ class Stage:
     def _state(self) -> str:
         rate = (self.done - self._at) / (time.monotonic() - self._since)
         left = f", {duration((self.total - self.done) / rate)} left" if self.total is not None and rate else ""
-        return f"{self._position()}, {_speed(rate, self.unit)}{left}"
+        speed = f"{rate:,.0f} {self.unit} a second" if rate >= 10 else f"{60 * rate:,.3g} {self.unit} a minute"
+        return f"{self._position()}, {speed}{left}"
 
 
 def tracked(items: Iterable[T], what: str, unit: str = "documents", total: int | None = None) -> Iterator[T]:
@@ -141,7 +142,3 @@ def in_short(number: float) -> str:
         if number >= size:
             return f"{number / size:.3g} {unit}"
     return f"{number:.0f} "
-
-
-def _speed(rate: float, unit: str) -> str:
-    return f"{rate:,.0f} {unit} a second" if rate >= 10 else f"{60 * rate:,.3g} {unit} a minute"
