@@ -61,8 +61,7 @@ def configs_are_composed_quickly() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def what_lasts_is_read_once() -> Iterator[None]:
-    """Lightning reads the metadata of all that is installed for each of its trainers, and each client of an endpoint
-    the certificates."""
+    """Lightning reads the metadata of all packages for each trainer, and clients of endpoints the certificates."""
     from lightning.fabric.utilities import registry
 
     with pytest.MonkeyPatch.context() as patch:

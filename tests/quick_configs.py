@@ -22,7 +22,6 @@ from hydra.core.object_type import ObjectType
 from omegaconf import base
 from omegaconf.base import Box
 
-from nonmember.config import hydra_compat
 from nonmember.config.choices import config_directory, sweeps_directory
 
 COMMANDS = ("audit", "score", "train", "report")
@@ -37,7 +36,6 @@ def quick_configs() -> Iterator[None]:
         _each_command_is_composed_once(patch)
         # OmegaConf parses `${...}` anew wherever it stands, and each time it is followed.
         patch.setattr(base, "parse", functools.cache(base.parse))
-        patch.setattr(hydra_compat, "copy", SimpleNamespace(deepcopy=lambda one: pickle.loads(pickle.dumps(one))))  # noqa: S301
         patch.setattr(config_repository, "copy", SimpleNamespace(deepcopy=copy.copy))  # which looks for files anew
         yield
 

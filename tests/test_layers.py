@@ -307,7 +307,6 @@ BESIDE_HYDRA = {*HEAVY} - {*HYDRA_ITSELF}
         },
         {
             **{name: {*HEAVY} for name in ("artifacts.store", "results.result", "scores", "audits.cell")},
-            **{name: {*HEAVY} for name in ("training.recipes", "runtime.compute", "corpora")},
             **{name: {*BESIDE_HYDRA, "pandas"} for name in ("api.auditing", "api.planting")},
         },
     ],

@@ -16,7 +16,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "advice": (950, 5),
     "api": (950, 8),
     "artifacts": (853, 6),
-    "audits": (1_620, 13),
+    "audits": (1_621, 13),
     "cli": (1_820, 18),
     "config": (2_072, 14),
     "corpora": (4_160, 22),

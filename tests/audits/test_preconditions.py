@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,8 @@ def test_near_copies_are_refused_with_the_number_of_texts(tmp_path):
     audit = Audit(tiny.scratch(0), tiny.scratch(1), tiny.texts(*copies), method, seed=0, **asked)
     with pytest.raises(ValueError, match="120 documents or clusters and only 12 different texts"):
         require_documents(audit, tiny.builder(tmp_path))
+    rows = [replace(item, cluster_id=str(index // 10)) for index, item in enumerate(audit.suspect.documents)]
+    require_documents(replace(audit, suspect=replace(audit.suspect, documents=tuple(rows))), tiny.builder(tmp_path))
 
 
 def test_without_a_bound_or_anything_to_compare_nothing_is_looked_at(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit
-from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.cleaning import SHINGLE_WORDS, near_duplicates, normalise
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.methods.comparison import blind_between, kinds_of
@@ -74,20 +73,20 @@ def units_of(audit: Audit, builder: Builder) -> dict[str, tuple[int, int]]:
         return {}
     found = {}
     for name in (item for item in (SUSPECT, HELDOUT) if item in audit.groups):
+        # Of recorded answers the texts are not at hand, and a few words say nothing of copies.
         corpus = audit.groups[name].corpus
-        key = {"near": NEAR_COPY, "permutations": NUM_PERM, "corpus": corpus.fingerprint(builder)}
-        number, distinct = builder.noted("units", key, partial(_units_of, builder, corpus))
-        if number:
-            found[name] = number, distinct
+        documents = [item for item in builder.get(corpus).documents if len(split_words(item.text)) >= SHINGLE_WORDS]
+        if documents:  # of the texts alone is the note: clusters are no part of a fingerprint
+            key = {"near": NEAR_COPY, "permutations": NUM_PERM, "corpus": corpus.fingerprint(builder)}
+            repeated = builder.noted("near copies", key, partial(_near_copies, [item.text for item in documents]))
+            units = [item.cluster_id or item.doc_id for item in documents]
+            left = {unit for unit, again in zip(units, repeated, strict=True) if not again}
+            found[name] = len(set(units)), len(left)
     return found
 
 
-def _units_of(builder: Builder, corpus: CorpusSpec) -> tuple[int, int]:
-    # Of recorded answers the texts are not at hand, and a few words say nothing of copies.
-    documents = [item for item in builder.get(corpus).documents if len(split_words(item.text)) >= SHINGLE_WORDS]
-    repeated = near_duplicates([item.text for item in documents], NEAR_COPY, NUM_PERM) if documents else ()
-    units = [item.cluster_id or item.doc_id for item in documents]
-    return len(set(units)), len({unit for unit, again in zip(units, repeated, strict=True) if not again})
+def _near_copies(texts: Sequence[str]) -> list[bool]:
+    return [bool(again) for again in near_duplicates(texts, NEAR_COPY, NUM_PERM)]
 
 
 def require_alike(
@@ -113,7 +112,7 @@ def require_alike(
     by_words = has_texts and HELDOUT in compared and outcome.verdict != "score_only"
     key: dict[str, Any] = {"seed": seed, "by words": by_words}
     key |= {name: key_hash([group.texts, group.cluster_ids]) for name, group in compared.items()}
-    found = builder.noted("told apart", key, partial(_told_apart, compared, seed, by_words=by_words))
+    found = builder.noted("two-sample AUC", key, partial(_two_sample_aucs, compared, seed, by_words=by_words))
     aucs, blind = found["layout"], found["text"]
     outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs, blind_auc=blind or None))
     reasons = [
@@ -132,7 +131,9 @@ def require_alike(
     return outcome.made_invalid([*reasons, *outcome.warnings]) if reasons else outcome
 
 
-def _told_apart(groups: Mapping[str, ScoredDocuments], seed: int, *, by_words: bool) -> dict[str, dict[str, float]]:
+def _two_sample_aucs(
+    groups: Mapping[str, ScoredDocuments], seed: int, *, by_words: bool
+) -> dict[str, dict[str, float]]:
     """AUCs of layout, for each set beside the suspect one, and of the blind baseline, for each kind of features."""
     suspect, others = groups[SUSPECT], {name: group for name, group in groups.items() if name != SUSPECT}
     layout = {

@@ -200,8 +200,7 @@ def blind_guesses(
         for name, hits in rules.items()
     }
     chance = _adjusted([_p_chance(values) for both in means.values() for values in both])
-    pairs = [both if min(map(len, both)) > 1 else None for both in means.values()]
-    groups = _adjusted([float("nan") if both is None else welch_t(*both).p_value for both in pairs])
+    groups = _adjusted([welch_t(*both).p_value if min(map(len, both)) > 1 else np.nan for both in means.values()])
     return {
         name: BlindGuess(
             float(both[0].mean()), float(both[1].mean()), chance[2 * index], chance[2 * index + 1], groups[index]
