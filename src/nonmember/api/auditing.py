@@ -50,8 +50,8 @@ def audit(
             from 0. The same ids and texts are the same corpus wherever they are from.
         target: The model in question. A folder or a name on the Hugging Face hub; settings of one, as `{"path": ...,
             "dtype": "bfloat16"}`; or a transformers model in memory with its tokenizer, `(model, tokenizer)`, known by
-            a hash of its weights (a second per gigabyte) and never changed or written to disk. Models in shards over
-            several GPUs need a path and the command line (trainer=fsdp).
+            a hash of its weights and never changed or written to disk. Models in shards over several GPUs need a path
+            and the command line (trainer=fsdp).
         reference: A model that has certainly not read the documents, given in the same ways.
         heldout: Certainly unread text of the same kind, for methods that compare.
         unseen: Further such text, on which some tune the target.

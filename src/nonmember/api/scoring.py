@@ -44,7 +44,7 @@ def score(
             or Series; where there are none, texts are numbered from 0.
         model: A folder or a name on the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or
             a transformers model in memory with its tokenizer, `(model, tokenizer)`. In memory it is known by a hash of
-            its weights, which takes about a second per gigabyte and call; it is neither changed nor written to disk.
+            its weights, and neither changed nor written to disk.
         k: Share of the tokens in Min-K% and Min-K%++, in [0.001, 1], or several; None: as the config says, 0.2.
         reference: A model as above; adds the columns ref_diff and ref_ratio.
         general: Texts as above, disjoint from the documents; adds dc_pdd.

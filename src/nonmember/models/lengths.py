@@ -53,9 +53,7 @@ class Lengths:
 
 def lengths_of(config: Any) -> Lengths:
     """Of a transformers configuration; also of one as a mapping, as config.json has it."""
-    whole: Mapping[str, Any] = (
-        config if isinstance(config, Mapping) else getattr(config, "to_dict", lambda: vars(config))()
-    )
+    whole: Any = config if isinstance(config, Mapping) else getattr(config, "to_dict", lambda: vars(config))()
     switches: set[int] = set()
     limits: list[tuple[int, float]] = []
     for owner, rope in _ropes(whole):

@@ -142,8 +142,8 @@ def texts_read(
         counts[index] = None if long else len(ids_of(tokenizer, [texts[index]])[0])
         if counts[index] != len(ids):
             parts[index] = _beginning(tokenizer, texts[index], ids, max_tokens)
-    oddities = _oddities(tokenizer, kept)
-    return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *oddities, num_returns=_num_returns(texts))
+    num_returns = sum("\r\n" in text for text in texts)
+    return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *_oddities(tokenizer, kept), num_returns=num_returns)
 
 
 def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens: int) -> TextsRead:
@@ -161,12 +161,8 @@ def conversations_read(tokenizer: Any, documents: Sequence[Document], max_tokens
         tuple(map(len, read)),
         tuple(map(len, spans)),
         num_assistant=tuple(num_assistant),
-        num_returns=_num_returns([document.text for document in documents]),
+        num_returns=sum("\r\n" in document.text for document in documents),
     )
-
-
-def _num_returns(texts: Sequence[str]) -> int:
-    return sum("\r\n" in text for text in texts)
 
 
 def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-import hashlib
+import functools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
+
+import xxhash
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
@@ -53,8 +55,7 @@ class InMemory(ModelSpec):
     def build(self, builder: Builder) -> LoadedModel:
         import torch
 
-        from nonmember.models.loading import LoadedModel, require_rows
-        from nonmember.models.probing import require_probed
+        from nonmember.models.loading import require_rows
 
         model, tokenizer = self._handed_over(builder)
         require_rows(tokenizer, model, self.label)
@@ -62,22 +63,22 @@ class InMemory(ModelSpec):
         own = {
             id(item): torch.nn.Parameter(item.detach(), requires_grad=item.requires_grad) for item in model.parameters()
         }
-        return require_probed(builder, self, LoadedModel(_copied(model, own), self.load_tokenizer(builder)))
+        return self._loaded(builder, _copied(model, own))
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.loading import LoadedModel
-        from nonmember.models.probing import require_probed
-
         model = _copied(self._handed_over(builder)[0], {})
         for parameter in model.parameters():  # some of which the caller may have frozen
             parameter.requires_grad_(parameter.is_floating_point())
+        return self._loaded(builder, model)
+
+    def _loaded(self, builder: Builder, model: Any) -> LoadedModel:
+        from nonmember.models.loading import LoadedModel
+        from nonmember.models.probing import require_probed
+
         return require_probed(builder, self, LoadedModel(model, self.load_tokenizer(builder)))
 
     def load_tokenizer(self, builder: Builder) -> Any:
-        def own() -> Any:
-            return prepared(copy.deepcopy(self._handed_over(builder)[1]), self.bos, self.label)
-
-        return builder.resource(("tokenizer in memory", self.content, self.bos), own)
+        return _ready(self._handed_over(builder)[1], self.content, self.bos, self.label)
 
     def _handed_over(self, builder: Builder) -> tuple[Any, Any]:
         def missing() -> tuple[Any, Any]:
@@ -86,6 +87,12 @@ class InMemory(ModelSpec):
             )
 
         return builder.resource(("in memory", self.content), missing)
+
+
+@functools.lru_cache(maxsize=4)
+def _ready(tokenizer: Any, content: str, bos: str, label: str) -> Any:
+    """A copy, made once for calls that follow each other: a large vocabulary takes .4 s."""
+    return prepared(copy.deepcopy(tokenizer), bos, label)
 
 
 def _copied(model: Any, known: dict[int, Any]) -> Any:
@@ -101,14 +108,13 @@ def _copied(model: Any, known: dict[int, Any]) -> Any:
 
 
 def content_of(model: Any, tokenizer: Any) -> str:
-    """sha256 of a transformers model's configuration and weights and of its tokenizer.
+    """XXH3 (128 bits) of a transformers model's configuration and weights and of its tokenizer, read once.
 
-    Two models with equal weights in one precision are the same one, whatever they were loaded from. Reads every weight
-    once, about a second per gigabyte, and copies those on a GPU to the processor one tensor at a time.
+    Two models with equal weights in one precision are the same one, whatever they were loaded from.
     """
     import torch
 
-    digest = hashlib.sha256()
+    digest = xxhash.xxh3_128()
     _add(digest, type(model).__name__, _json(model.config.to_dict()))
     for name, tensor in sorted(model.state_dict().items()):
         if not hasattr(tensor, "dtype"):
