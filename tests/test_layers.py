@@ -170,6 +170,21 @@ def test_own_modules_are_imported_late_where_they_bring_what_is_heavy():
     assert not needless
 
 
+def test_what_is_kept_of_models_is_read_without_loading_them():
+    """An audit whose observations are in the store imports no torch."""
+    read = {
+        (module, late.module or "")
+        for module in FILES
+        if module.startswith(("nonmember.observations", "nonmember.endpoints"))
+        for node in ast.walk(tree_of(FILES[module]))
+        if isinstance(node, ast.FunctionDef) and [item.arg for item in node.args.args] == ["self", "builder", "entry"]
+        for late in (ast.ImportFrom(module), *ast.walk(node))
+        if isinstance(late, ast.ImportFrom)
+    }
+    assert len(read) > 4
+    assert not {item for item in read if "torch" in brought(item[1])}
+
+
 def folder_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """The folder that a file lies in and each that it imports from, both where their ways part."""
     mine = path.relative_to(SOURCE).parts[:-1]

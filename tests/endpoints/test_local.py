@@ -9,8 +9,8 @@ import torch
 
 import tiny
 from nonmember.endpoints import Request
-from nonmember.endpoints.asked import Completions
-from nonmember.endpoints.local import complete_locally, load_completions, save_completions
+from nonmember.endpoints.asked import Completions, load_completions, save_completions
+from nonmember.endpoints.local import complete_locally
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import PromptParts, encode_prompts
 from nonmember.observations.passes import writing

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nonmember.endpoints import Completion, Request, local
+from nonmember.endpoints import Completion, Request
+from nonmember.endpoints.asked import load_completions, save_completions
 from nonmember.endpoints.models import Recorded
 from nonmember.endpoints.reading import ONLY_THOUGHTS, STILL_THINKING, Unusable, read_completion, without_thoughts
 from nonmember.methods.name_cloze import word_of
@@ -164,8 +165,8 @@ def test_answers_of_local_models_and_recorded_ones_are_read_alike(tmp_path):
         Completion("<think>Bob", "answered", "length"),
         Completion("Ada", "answered", "stop"),
     ]
-    local.save_completions([request] * 3, kept, tmp_path / "kept.parquet")
-    thought, cut, plain = local.load_completions(tmp_path / "kept.parquet")
+    save_completions([request] * 3, kept, tmp_path / "kept.parquet")
+    thought, cut, plain = load_completions(tmp_path / "kept.parquet")
     assert (thought.text, thought.has_thoughts, thought.top_logprobs) == ("Ada", True, rows[4:])
     assert (cut.text, cut.outcome, cut.reason) == ("", "empty", STILL_THINKING)
     assert plain == kept[2]

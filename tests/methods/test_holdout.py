@@ -148,7 +148,7 @@ def test_a_share_leaves_two_on_each_side(tmp_path):
     "lie", [{"key": "00" * 32}, {"share": 0.2}, {"key": "00"}, {"kind": "random"}], ids=lambda lie: str(lie)[:16]
 )
 def test_a_file_that_was_changed_is_refused(tmp_path, lie):
-    made = planting.make(tmp_path, BOOKS)
+    made = planting.make(tmp_path, Corpus(tuple(Document(str(index), f"text {index}") for index in range(60))))
     content = json.loads(made.private.read_text())
     made.private.write_text(json.dumps(content | lie))
     with pytest.raises(ValueError, match=r"not where the key draws it|nonmember plant"):

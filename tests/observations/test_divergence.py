@@ -12,7 +12,8 @@ import torch.nn.functional as F
 import tiny
 from nonmember.models.forward import split_forward
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.documents import load_divergences, observe_divergence
+from nonmember.observations.documents import load_divergences
+from nonmember.observations.passes.documents import observe_divergence
 
 RNG = np.random.default_rng(3)
 DOCUMENTS = {f"d{index}": RNG.integers(0, 60, size=size).tolist() for index, size in enumerate((2, 31, 9, 17, 1, 64))}

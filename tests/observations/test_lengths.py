@@ -21,7 +21,8 @@ from nonmember.models.loading import train_tokenizer
 from nonmember.models.probing import probe
 from nonmember.models.reading import position_limit
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence
+from nonmember.observations.documents import load_divergences
+from nonmember.observations.passes.documents import embed, observe_divergence
 from nonmember.observations.passes.orders import OrderedShard, observe_orders
 from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers
 from nonmember.observations.passes.writing import Writing, write

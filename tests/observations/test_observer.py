@@ -13,7 +13,8 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
 from nonmember.observations.base import Reading
-from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence
+from nonmember.observations.documents import load_divergences
+from nonmember.observations.passes.documents import embed, observe_divergence
 from nonmember.observations.passes.orders import OrderedShard, observe_orders
 from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers, share_of_rank
 from nonmember.observations.passes.vocabulary import token_statistics

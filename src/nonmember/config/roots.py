@@ -78,11 +78,9 @@ def labels_of_subject(config: DictConfig) -> Iterator[str]:
 def _plain(config: DictConfig, key: Any) -> Any:
     """As it is written where something that it refers to was not given."""
     for resolve in (True, False):
-        try:
+        with contextlib.suppress(OmegaConfBaseException):
             node = config[key] if resolve else config._get_node(key)
             return OmegaConf.to_container(node, resolve=resolve) if OmegaConf.is_config(node) else node
-        except OmegaConfBaseException:
-            continue
     return None
 
 
@@ -138,10 +136,12 @@ class RememberSweepFolder(Callback):
     def on_multirun_start(self, config: DictConfig, **_: object) -> None:
         os.environ[FOLDER_VARIABLE] = str(Path(config.hydra.sweep.dir).absolute())
         if "joblib" in config.hydra.launcher._target_:
-            import torch
-
             # joblib would divide the threads among its workers, and sums in another order make other weights.
-            os.environ.update({name: str(torch.get_num_threads()) for name in THREADS if name not in os.environ})
+            if (number := os.environ.get(THREADS[0])) is None:
+                import torch
+
+                number = str(torch.get_num_threads())
+            os.environ.update({name: number for name in THREADS if name not in os.environ})
 
 
 def swept_in(folder: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
+from nonmember.endpoints.reading import answer_rows, without_thoughts
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import FORMAT, Measured, Measurement, require_plain
 from nonmember.records import Corpus
@@ -151,7 +155,7 @@ class Completions(Spec[list[Completion]]):
         return (self.model,)
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
-        from nonmember.endpoints.local import complete_locally, save_completions
+        from nonmember.endpoints.local import complete_locally
 
         loaded = builder.get(self.model)
         in_use = replace(loaded, model=builder.model_for_trainer(loaded.model))
@@ -166,8 +170,6 @@ class Completions(Spec[list[Completion]]):
         return {"num_requests": len(self.requests), "model": self.model.readable}
 
     def load(self, builder: Builder, entry: Entry) -> list[Completion]:
-        from nonmember.endpoints.local import load_completions
-
         return load_completions(entry.path / COMPLETIONS)
 
     def build(self, builder: Builder) -> list[Completion]:
@@ -211,3 +213,45 @@ class Asked(Measurement):
 
     def failed(self, measured: Measured) -> Mapping[str, int]:
         return measured.values.failed if isinstance(measured.values, AskedDocuments) else {}
+
+
+# What is kept of a local model's answers ------------------------------------------------------------------------------
+
+_TEXTS = ("doc_id", "name", "text", "outcome", "finish_reason", "served_model", "date", "top_logprobs")  # the last JSON
+_NUMBERS = ("prompt_tokens", "completion_tokens")
+_SCHEMA = pa.schema(
+    [*((name, pa.string()) for name in _TEXTS), *((name, pa.int64()) for name in _NUMBERS), ("reason", pa.string())]
+)
+
+
+def save_completions(requests: Sequence[Request], completions: Sequence[Completion], path: Path) -> None:
+    rows = [
+        {"doc_id": request.doc_id, "name": request.name, **vars(item), "top_logprobs": json.dumps(item.top_logprobs)}
+        for request, item in zip(requests, completions, strict=True)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
+
+
+def load_completions(path: Path) -> list[Completion]:
+    """In the order in which they were saved."""
+    return [_of_row(row) for row in pq.read_table(path, schema=_SCHEMA).to_pylist()]
+
+
+def _of_row(row: Mapping[str, Any]) -> Completion:
+    """Without thoughts, which are kept."""
+    kept = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
+    top = tuple(tuple(map(tuple, step)) for step in json.loads(row["top_logprobs"]))
+    completion = Completion(**{**kept, "top_logprobs": top})
+    text, has_thoughts, missing = without_thoughts(completion.text, completion.finish_reason)
+    if not has_thoughts:
+        return completion
+    tokens = [step[0][0] for step in top]  # the likeliest, which was written
+    begin = "".join(tokens).rfind(text)
+    return replace(
+        completion,
+        text=text,
+        outcome="answered" if text else "empty",
+        reason=missing,
+        has_thoughts=True,
+        top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
+    )

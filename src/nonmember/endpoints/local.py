@@ -3,16 +3,9 @@ wants it bare."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from nonmember.endpoints.reading import answer_rows, without_thoughts
 from nonmember.models.loading import LoadedModel
 from nonmember.models.prompting import PromptParts, encode_prompts
 from nonmember.models.reading import position_limit
@@ -72,46 +65,4 @@ def _completion(written: WrittenText, num_prompt_tokens: int) -> Completion:
         top_logprobs=written.top_logprobs,
         prompt_tokens=num_prompt_tokens,
         completion_tokens=written.num_tokens,
-    )
-
-
-# What is kept in a store --------------------------------------------------------------------------------------------
-
-_TEXTS = ("doc_id", "name", "text", "outcome", "finish_reason", "served_model", "date", "top_logprobs")  # the last JSON
-_NUMBERS = ("prompt_tokens", "completion_tokens")
-_SCHEMA = pa.schema(
-    [*((name, pa.string()) for name in _TEXTS), *((name, pa.int64()) for name in _NUMBERS), ("reason", pa.string())]
-)
-
-
-def save_completions(requests: Sequence[Request], completions: Sequence[Completion], path: Path) -> None:
-    rows = [
-        {"doc_id": request.doc_id, "name": request.name, **vars(item), "top_logprobs": json.dumps(item.top_logprobs)}
-        for request, item in zip(requests, completions, strict=True)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
-
-
-def load_completions(path: Path) -> list[Completion]:
-    """In the order in which they were saved."""
-    return [_of_row(row) for row in pq.read_table(path, schema=_SCHEMA).to_pylist()]
-
-
-def _of_row(row: Mapping[str, Any]) -> Completion:
-    """Without thoughts, which are kept."""
-    kept = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
-    top = tuple(tuple(map(tuple, step)) for step in json.loads(row["top_logprobs"]))
-    completion = Completion(**{**kept, "top_logprobs": top})
-    text, has_thoughts, missing = without_thoughts(completion.text, completion.finish_reason)
-    if not has_thoughts:
-        return completion
-    tokens = [step[0][0] for step in top]  # the likeliest, which was written
-    begin = "".join(tokens).rfind(text)
-    return replace(
-        completion,
-        text=text,
-        outcome="answered" if text else "empty",
-        reason=missing,
-        has_thoughts=True,
-        top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
     )

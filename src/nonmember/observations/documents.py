@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
@@ -13,8 +16,10 @@ from nonmember.models.base import ModelSpec
 from nonmember.models.tokenizing import require_shared_vocabulary
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id
 from nonmember.records import Embeddings
+from nonmember.records.documents import DIVERGENCE_SCHEMA
 from nonmember.records.requirements import Access
 from nonmember.scores import DocumentScores
+from nonmember.scores.base import NO_TOKENS
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -65,12 +70,21 @@ class Diverged(Observation[DocumentScores], Measurement):
         )
 
     def load(self, builder: Builder, entry: Entry) -> DocumentScores:
-        from nonmember.observations.passes.documents import load_divergences
-
         return load_divergences(parts_of(entry), builder.get(self.corpus).doc_ids)
 
     def measure(self, builder: Builder) -> Measured:
         return Measured(builder.get(self))
+
+
+def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentScores:
+    """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
+    value_of: dict[str, float] = {}
+    for path in paths:
+        table = pq.read_table(path, schema=DIVERGENCE_SCHEMA)
+        value_of |= dict(zip(table["doc_id"].to_pylist(), table["divergence"].to_pylist(), strict=True))
+    values = np.array([value_of.get(doc_id, np.nan) for doc_id in doc_ids], dtype=np.float64)
+    reasons = {doc_id: NO_TOKENS for doc_id in doc_ids if doc_id not in value_of}
+    return DocumentScores(tuple(doc_ids), values, reasons)
 
 
 @dataclass(frozen=True)

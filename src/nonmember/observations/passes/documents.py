@@ -12,12 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -28,7 +25,6 @@ from nonmember.observations.passes.tokens import DocumentReader, Rows, Scored, r
 from nonmember.observations.passes.vocabulary import check_distribution
 from nonmember.records.documents import DIVERGENCE_SCHEMA, embedding_schema
 from nonmember.records.tokens import LOG_PROB_FLOOR
-from nonmember.scores.base import NO_TOKENS, DocumentScores
 from nonmember.training.adapters import dropout_of_adapter
 from nonmember.training.losses import BYTES_PER_LOGIT
 
@@ -107,17 +103,6 @@ class Comparer(DocumentReader):
         divergences_N = torch.cat(divergences) if divergences else ours_ND.new_zeros(0)
         check_distribution(divergences_N)
         return divergences_N
-
-
-def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentScores:
-    """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
-    value_of: dict[str, float] = {}
-    for path in paths:
-        table = pq.read_table(path, schema=DIVERGENCE_SCHEMA)
-        value_of |= dict(zip(table["doc_id"].to_pylist(), table["divergence"].to_pylist(), strict=True))
-    values = np.array([value_of.get(doc_id, np.nan) for doc_id in doc_ids], dtype=np.float64)
-    reasons = {doc_id: NO_TOKENS for doc_id in doc_ids if doc_id not in value_of}
-    return DocumentScores(tuple(doc_ids), values, reasons)
 
 
 def embed(
