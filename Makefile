@@ -23,6 +23,8 @@ SWEEP  ?= demo
 REPORT ?= prism
 PAPER  ?= prism
 ARGS   ?=
+# The figures of a run on docs/benchmarks.md, quick ones first; make bench BENCH="grid kernel observing sweep tuning": its others.
+BENCH  ?= composing startup bootstrap report endpoint streaming training scoring real score
 OUTPUTS := $(or $(NONMEMBER_OUTPUTS),outputs)
 DECOP  ?= $(or $(NONMEMBER_DECOP_DIR),decop)
 # Without, each process that a command or a test starts compiles all that it imports: ten seconds.
@@ -101,10 +103,10 @@ $(VENV)/.docs: $(READY)
 notebooks: $(READY)  ## the notebooks in examples/, executed again (outputs in examples/outputs)
 	cd examples && ../$(BIN)/jupyter execute --inplace *.ipynb
 
-bench: $(READY)  ## benchmarks: ratios measured side by side, JSON in outputs/benchmarks
+bench: $(READY)  ## times and memory beside other programs, JSON in outputs/benchmarks (an hour on a quiet machine; BENCH=score: one)
 	@mkdir -p outputs/benchmarks
-	@for script in $$(grep -l '"--json"' benchmarks/*.py | grep -v faults); do \
-	  $(BIN)/python $$script --json outputs/benchmarks/$$(basename $$script .py).json || failed=1; done; test -z "$$failed"
+	@for name in $(BENCH); do echo "$$name ($$(date -u '+%F %H:%M'))"; \
+	  $(BIN)/python benchmarks/$$name.py --json outputs/benchmarks/$$name.json || failed=1; done; test -z "$$failed"
 
 sweep: $(READY)  ## a sweep by name: make sweep SWEEP=table2 (ARGS="launcher=joblib"; ARGS="world=pythia trainer=gpu")
 	$(BIN)/nonmember audit -m --config-name $(SWEEP) $(ARGS)

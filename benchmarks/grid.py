@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from nonmember.training.streaming import end_of_text_id
 
 from nonmember.config.build import build_audit
 from nonmember.config.choices import config_directory
@@ -39,6 +38,7 @@ from nonmember.observations.base import Reading
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten
 from nonmember.training.run import TrainingRun, train
+from nonmember.training.tokens import end_of_text_id
 
 LARGEST_RATIO = 1.10
 LAMBDAS = ("0.1", "0.3", "0.5", "0.7", "0.9")

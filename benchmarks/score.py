@@ -21,11 +21,12 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TQDM_DISABLE", "1")  # lm-eval's bars
 
 import argparse
+import contextlib
 import functools
 import importlib.util
+import io
 import json
 import logging
 import platform
@@ -48,9 +49,10 @@ from nonmember.models.loading import train_tokenizer
 from nonmember.observations.passes.tokens import length_buckets
 from nonmember.records import Corpus, Document
 
-BATCHES = (512, 2048, 4096)  # tokens
+BATCHES = {f"bare, {most} tokens": most for most in (512, 2048, 4096)}
 NUM_WORDS = (100, 130)  # of a text: some 128 to 256 tokens of SmolLM2's
-NUMBERS = {"micro": (400, 200), "SmolLM2": (24, 96)}  # of texts; of the second beside bare batches alone, once
+# Of texts; of all but the first beside the best bare batches alone, and of SmolLM2 once.
+NUMBERS = {"micro": (400, 200), "SmolLM2": (24, 96, 384)}
 MICRO = {"hidden_size": 96, "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4}
 VOCABULARY, POSITIONS = 2048, 512
 CLEAR_PEAK, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")  # Linux
@@ -189,7 +191,8 @@ def lm_eval(model: Any, tokenizer: Any) -> Losses:
 
     def losses(texts: Sequence[str]) -> list[float]:
         requests = [Instance("loglikelihood_rolling", {}, (text,), 0) for text in texts]
-        return list(harness.loglikelihood_rolling(requests, disable_tqdm=True))
+        with contextlib.redirect_stderr(io.StringIO()):  # a bar a text
+            return list(harness.loglikelihood_rolling(requests, disable_tqdm=True))
 
     return losses
 
@@ -216,12 +219,19 @@ def _status(name: str) -> int | None:
 
 
 def measured(
-    name: str, model: Any, tokenizer: Any, outputs: Path, repeats: int, number: int, with_peers: bool
+    name: str,
+    model: Any,
+    tokenizer: Any,
+    outputs: Path,
+    repeats: int,
+    number: int,
+    batches: Sequence[str],
+    with_peers: bool,
 ) -> dict[str, Any]:
     texts = texts_of(number)
     contestants: dict[str, Losses] = {
         "nm.score": ours(model, tokenizer, outputs),
-        **{f"bare, {most} tokens": batched(model, tokenizer, most) for most in BATCHES},
+        **{label: batched(model, tokenizer, BATCHES[label]) for label in batches},
     }
     if with_peers:
         contestants["bare, one at a time"] = one_at_a_time(model, tokenizer)
@@ -240,7 +250,7 @@ def measured(
         for label, losses in contestants.items():
             taken[label].append(peak_of(lambda losses=losses, turned=turned: losses(turned)))
     rows = {label: _row([item[0] for item in found], found, num_tokens) for label, found in taken.items()}
-    best = max((label for label in rows if label.endswith(" tokens")), key=lambda label: rows[label]["best"])
+    best = max(batches, key=lambda label: rows[label]["best"])
     against = {"bare, batched": best}
     if peers := [label for label in rows if label in ("mink-plus-plus", "mimir", "lm-eval")]:
         against["peer"] = max(peers, key=lambda label: rows[label]["best"])
@@ -298,11 +308,13 @@ def main() -> int:
         for name, make in models.items():
             if given.only in (None, name):
                 model, tokenizer = make()
+                batches = [*BATCHES]
                 for number in (given.texts,) if given.texts else NUMBERS[name]:
                     first = number == NUMBERS[name][0]
                     repeats = given.repeats if first or name == "micro" else 1
-                    results.append(measured(name, model, tokenizer, outputs, repeats, number, first))
+                    results.append(measured(name, model, tokenizer, outputs, repeats, number, batches, first))
                     show(results[-1])
+                    batches = [results[-1]["ratios"]["bare, batched"]["against"]]
     if given.json:
         given.json.write_text(json.dumps({"load": load, "results": results}, indent=1) + "\n")
     ratios = [item for result in results for item in result["ratios"].values()]

@@ -4,7 +4,7 @@ Makes FOLDER/text, JSON Lines of so many gigabytes (words of the installed packa
 document), and then, each in a process of its own whose memory is read every second:
 
 1. prepare: read, filter by date, clean and keep the documents (`Streamed`).
-2. count: encode all of it once, by two workers, which says how many steps there are.
+2. count: encode all of it once, which says how many steps there are.
 3. train: a model of two thousand parameters, once over all of it; killed (SIGKILL) at a third and at two thirds of
    the steps, and started again.
 4. train again, without being killed: the weights must be the same.
@@ -39,7 +39,6 @@ VOCABULARY, HIDDEN = 100, 8
 FIRST_DATE = date(2021, 2, 1)
 MOST_MIB = 1536
 SMALL_GB = 0.03
-WORKERS = 2
 
 
 # ------------------------------------------------------------------------------------------------------- text
@@ -161,39 +160,18 @@ def prepare(folder: Path) -> dict[str, Any]:
     return {name: facts[name] for name in ("num_documents", "num_words", "dropped")}
 
 
-def loader(folder: Path, num_workers: int) -> Any:
-    from nonmember.training.counts import token_stream
-    from nonmember.training.streaming import StreamLoader
-
-    shop, (base, trained) = builder(folder, num_workers=num_workers), specs(folder)
-    stream = token_stream(shop, base, shop.get(base), shop.get(trained.corpus))
-    recipe = trained.training
-    return StreamLoader(
-        stream,
-        length=SEQUENCE,
-        buffer=recipe.shuffle_buffer,
-        batch_size=BATCH,
-        epochs=1,
-        seed=1,
-        micro_batch_size=MICRO,
-        padding_id=0,
-        num_workers=num_workers,
-    )
-
-
 def count(folder: Path) -> dict[str, Any]:
-    one = loader(folder, WORKERS)
-    return {"num_tokens": one.num_sequences * SEQUENCE, "num_steps": one.num_steps}
+    from nonmember.training.tokens import Packed, documents_of
+
+    shop, (base, trained) = builder(folder), specs(folder)
+    packed = Packed(documents_of(shop, base, shop.get(trained.corpus)), length=SEQUENCE, seed=1)
+    return {"num_tokens": len(packed) * SEQUENCE, "num_steps": -(-len(packed) // BATCH)}
 
 
 def place(folder: Path) -> dict[str, Any]:
-    """Where a killed training goes on: the step of its newest resume point, and where in a chunk it reads first."""
+    """Where a killed training goes on: the step of its newest resume point."""
     steps = [int(path.name.split("-")[-2]) for path in (folder / "store" / "models").glob(".partial-*/.resume-*.ckpt")]
-    if not steps:
-        return {}
-    buffer = specs(folder)[1].training.shuffle_buffer
-    rest = loader(folder, 0)._tokens(0, max(steps) * BATCH // buffer * buffer * SEQUENCE)
-    return {"from_step": max(steps), "tokens_into_chunk": rest._skipped, "tokens_of_chunk": int(next(rest._expected))}
+    return {"from_step": max(steps)} if steps else {}
 
 
 def train(folder: Path, until: int | None) -> dict[str, Any]:
