@@ -50,34 +50,47 @@ def show(path: Path, unread: Path | None = None) -> None:
 
     unread: table of documents that certainly were not used; the AUC of each score against them is printed and drawn.
     """
-    import pyarrow.dataset
+    import pyarrow.parquet as pq
 
     console = console_of()
-    tables = pyarrow.dataset.dataset(path, format="parquet")
-    names = list(json.loads(tables.schema.metadata[b"nonmember"])["scores"])
-    if path.is_file() and names:
-        table = tables.to_table()
-        highest = table.sort_by([(names[0], "descending")]).slice(0, NUM_SHOWN).to_pylist()
-        _show_documents(console, highest, f"highest by {names[0]} of {len(table):,}", names)
-        scores = table.select(names).to_pandas()
-        if unread is None:
-            _show_summary(console, scores, {})
-            say(console, ALONE)
-            return
-        from nonmember.reports.score_page import MEANING, aucs, write_page
+    if path.is_dir():
+        import pyarrow.dataset  # which imports pandas: .4 s
 
-        others = pyarrow.dataset.dataset(unread, format="parquet").to_table(columns=names).to_pandas()
-        _show_summary(console, scores, found := aucs(scores, others))
-        say(console, f"{MEANING} Histograms: {write_page(path.with_name('scores.html'), scores, others, found)}")
+        tables = pyarrow.dataset.dataset(path, format="parquet")
+        table, number = tables.head(NUM_SHOWN), tables.count_rows()
     else:
-        _show_documents(console, tables.head(NUM_SHOWN).to_pylist(), f"of {tables.count_rows():,}", names)
+        number = len(table := pq.ParquetFile(path).read())
+    names = list(json.loads(table.schema.metadata[b"nonmember"])["scores"])
+    if path.is_dir() or not names:
+        _show_documents(console, table.slice(0, NUM_SHOWN).to_pylist(), f"of {number:,}", names)
+        return
+    highest = table.sort_by([(names[0], "descending")]).slice(0, NUM_SHOWN).to_pylist()
+    _show_documents(console, highest, f"highest by {names[0]} of {number:,}", names)
+    scores = {name: _defined(table[name]) for name in names}
+    if unread is None:
+        _show_summary(console, scores, {})
+        say(console, ALONE)
+        return
+    from nonmember.reports.score_page import MEANING, aucs, write_page
+
+    others = pq.ParquetFile(unread).read()
+    title = f"How well each score tells {number:,} documents from {len(others):,} unread ones"
+    of_unread = {name: _defined(others[name]) for name in names}
+    _show_summary(console, scores, found := aucs(scores, of_unread))
+    page = write_page(path.with_name("scores.html"), title, scores, of_unread, found)
+    say(console, f"{MEANING} Histograms: {page}")
+
+
+def _defined(column: Any) -> Any:
+    """The values of a score as an array (Arrow's own to_numpy imports pandas), without those that are undefined."""
+    import numpy as np
+
+    values = np.from_dlpack(column.drop_null().combine_chunks())
+    return values[~np.isnan(values)]
 
 
 def _show_documents(console: Any, rows: list[dict[str, Any]], which: str, names: list[str]) -> None:
     """As many scores as fit into the width."""
-    from rich import box
-    from rich.table import Table
-
     cells = {name: [_number(row[name]) for row in rows] for name in names}
     widths = {name: max(map(len, [name, *cells[name]])) + 2 for name in names}
     ids = [visible(row["doc_id"]) for row in rows]
@@ -90,29 +103,31 @@ def _show_documents(console: Any, rows: list[dict[str, Any]], which: str, names:
         fit.append(name)
     more = f"; {len(names) - len(fit)} more scores in the table" if len(fit) < len(names) else ""
     console.print(f"{len(rows)} {which} documents{more}; higher = more likely a member:", highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("doc_id", no_wrap=True)
-    for name in (*fit, "tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table("doc_id", *fit, "tokens")
     for index, row in enumerate(rows):
         table.add_row(for_rich(ids[index]), *(cells[name][index] for name in fit), f"{row['num_tokens']:,}")
     console.print(table)
 
 
-def _show_summary(console: Any, scores: Any, aucs: Mapping[str, str]) -> None:
-    from rich import box
-    from rich.table import Table
+def _show_summary(console: Any, scores: Mapping[str, Any], aucs: Mapping[str, str]) -> None:
+    import numpy as np
 
     console.print("All documents:")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))  # fits 80 columns
-    table.add_column("score", no_wrap=True)
-    for name in ("scored", "lowest", "median", "highest", *(["AUC [95%]"] if aucs else ["mean", "std. dev."])):
-        table.add_column(name, justify="right", no_wrap=True)
+    last = ["AUC [95%]"] if aucs else ["mean", "std. dev."]
+    table = _table("score", "scored", "lowest", "median", "highest", *last)  # fits 80 columns
     for name, values in scores.items():
-        found = values.dropna()
-        numbers = [*map(_number, (found.min(), found.median(), found.max(), found.mean(), found.std()))]
-        table.add_row(name, f"{len(found):,}", *([*numbers[:3], aucs[name]] if aucs else numbers))
+        found = (values.min(), np.median(values), values.max(), values.mean()) if len(values) else (None,) * 4
+        numbers = [*map(_number, (*found, values.std(ddof=1) if len(values) > 1 else None))]
+        table.add_row(name, f"{len(values):,}", *([*numbers[:3], aucs[name]] if aucs else numbers))
     console.print(table)
+
+
+def _table(first: str, *others: str) -> Any:
+    from rich import box
+    from rich.table import Column, Table
+
+    right = (Column(name, justify="right", no_wrap=True) for name in others)
+    return Table(Column(first, no_wrap=True), *right, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _number(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 import textwrap
@@ -16,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nonmember.checks import told_apart
+from nonmember.cli import parser_of
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.formats import TRUTHS
 from nonmember.reports.core.grid import UNLEARNED, WHY_UNLEARNED
@@ -30,15 +30,12 @@ RIGHT = ("n", "rho_RT", "rho_DT", "p")  # aligned to
 VERBS = {"evidence_of_non_membership": "not used", "evidence_of_membership": "used"}
 OF_A_GATE = re.compile(r" is \S+, and must be (above|below) ")  # its warning, where it failed
 
-
 Cell = AuditResult | Failure
 
 
 def main() -> None:
     """Entry of `nonmember table`."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, prog="nonmember table", description="The results below a folder in one table."
-    )
+    parser = parser_of("table", "The results below a folder in one table.")
     parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
     given = parser.parse_args()
     paths = without_parts(outcome_paths(given.folder))

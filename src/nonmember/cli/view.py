@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import webbrowser
 from pathlib import Path
 
+from nonmember.cli import parser_of
 from nonmember.results.outcomes import reason_of
 from nonmember.results.result import RESULT
 from nonmember.runtime.files import files_below
@@ -16,11 +16,7 @@ from nonmember.runtime.terminal import visible
 
 def main() -> None:
     """Print the path of each page that was written."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog="nonmember view",
-        description="Write index.html over all audits below a folder, for a browser. It holds no text.",
-    )
+    parser = parser_of("view", "Write index.html over all audits below a folder, for a browser. It holds no text.")
     audits = outputs_folder() / "audits"
     parser.add_argument("folder", type=Path, nargs="?", default=audits, help=f"by default {audits}")
     parser.add_argument("--pages", action="store_true", help="also write audit.html beside every result again")

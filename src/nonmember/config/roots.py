@@ -67,12 +67,10 @@ def _labels(config: DictConfig) -> Iterator[str]:
 def labels_of_subject(config: DictConfig) -> Iterator[str]:
     """Of the documents and the model, as far as they are known."""
     for key in ("data.label", "target.label", "target.model", "target.path"):
-        try:
+        with contextlib.suppress(OmegaConfBaseException):  # what it is made of was not given
             value = OmegaConf.select(config, key)
-        except OmegaConfBaseException:  # what it is made of was not given
-            continue
-        if isinstance(value, str) and value:
-            yield label_of_path(value) if key.endswith(("path", ".model")) else value
+            if isinstance(value, str) and value:
+                yield label_of_path(value) if key.endswith(("path", ".model")) else value
 
 
 def _plain(config: DictConfig, key: Any) -> Any:

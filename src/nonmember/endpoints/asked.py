@@ -215,8 +215,6 @@ class Asked(Measurement):
         return measured.values.failed if isinstance(measured.values, AskedDocuments) else {}
 
 
-# What is kept of a local model's answers ------------------------------------------------------------------------------
-
 _TEXTS = ("doc_id", "name", "text", "outcome", "finish_reason", "served_model", "date", "top_logprobs")  # the last JSON
 _NUMBERS = ("prompt_tokens", "completion_tokens")
 _SCHEMA = pa.schema(
@@ -234,7 +232,7 @@ def save_completions(requests: Sequence[Request], completions: Sequence[Completi
 
 def load_completions(path: Path) -> list[Completion]:
     """In the order in which they were saved."""
-    return [_of_row(row) for row in pq.read_table(path, schema=_SCHEMA).to_pylist()]
+    return [_of_row(row) for row in pq.ParquetFile(path).read().to_pylist()]
 
 
 def _of_row(row: Mapping[str, Any]) -> Completion:

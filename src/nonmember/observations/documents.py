@@ -16,7 +16,6 @@ from nonmember.models.base import ModelSpec
 from nonmember.models.tokenizing import require_shared_vocabulary
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, scored_by_id
 from nonmember.records import Embeddings
-from nonmember.records.documents import DIVERGENCE_SCHEMA
 from nonmember.records.requirements import Access
 from nonmember.scores import DocumentScores
 from nonmember.scores.base import NO_TOKENS
@@ -80,7 +79,7 @@ def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentS
     """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
     value_of: dict[str, float] = {}
     for path in paths:
-        table = pq.read_table(path, schema=DIVERGENCE_SCHEMA)
+        table = pq.ParquetFile(path).read()
         value_of |= dict(zip(table["doc_id"].to_pylist(), table["divergence"].to_pylist(), strict=True))
     values = np.array([value_of.get(doc_id, np.nan) for doc_id in doc_ids], dtype=np.float64)
     reasons = {doc_id: NO_TOKENS for doc_id in doc_ids if doc_id not in value_of}

@@ -115,7 +115,7 @@ class Corpus:
 
     @classmethod
     def load(cls, path: Path, dropped: Mapping[str, int] | None = None) -> Corpus:
-        rows = pq.read_table(path).to_pylist()
+        rows = pq.ParquetFile(path).read().to_pylist()  # its read_table imports pandas
         documents = (Document(**row | {"pieces": tuple(row.get("pieces", ()))}) for row in rows)
         return cls(tuple(documents), dict(dropped or {}))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 from matplotlib import rc_context
-from pandas import DataFrame
 
+from nonmember.records import FloatArray
 from nonmember.reports.render.figures import svg_of
 from nonmember.reports.render.html import beginning, rendered
 from nonmember.reports.render.page import WITHOUT_SCRIPT, read
@@ -23,11 +23,14 @@ MEANING = (
 )
 
 
-def aucs(scores: DataFrame, unread: DataFrame) -> dict[str, str]:
+Scores = Mapping[str, FloatArray]  # of all documents where they are defined
+
+
+def aucs(scores: Scores, unread: Scores) -> dict[str, str]:
     """Name of a score -> its AUC with a 95% interval over resampled documents."""
     told: dict[str, str] = {}
-    for name in map(str, scores):
-        both = [frame[name].dropna().to_numpy() for frame in (scores, unread)]
+    for name in scores:
+        both = [scores[name], unread[name]]
         values, is_suspect = np.concatenate(both), np.repeat([True, False], list(map(len, both)))
         counts_NB = cluster_counts(range(len(values)), 2000, np.random.default_rng(0))
         low, high = np.nanquantile(resampled(values, is_suspect, counts_NB)[0], (0.025, 0.975))
@@ -35,18 +38,18 @@ def aucs(scores: DataFrame, unread: DataFrame) -> dict[str, str]:
     return told
 
 
-def write_page(path: Path, scores: DataFrame, unread: DataFrame, found: Mapping[str, str]) -> Path:
+def write_page(path: Path, title: str, scores: Scores, unread: Scores, found: Mapping[str, str]) -> Path:
     """Into the folder of a run, which names what was scored. found: as of `aucs`."""
     figures: dict[str, Markup] = {}
     for name, auc in found.items():
         with rc_context(STYLE):
-            drawn = histogram(name, {"documents": scores[name].dropna(), "unread": unread[name].dropna()})
+            drawn = histogram(name, {"documents": scores[name], "unread": unread[name]})
         figures |= {f"{name}: AUC {auc}": Markup(svg_of(item.figure, name, name)) for item in drawn}
     page = rendered(
         Path(__file__).with_suffix(".html.j2"),
         {"beginning": beginning},
         policy=WITHOUT_SCRIPT,
-        title=f"How well each score tells {len(scores):,} documents from {len(unread):,} unread ones",
+        title=title,
         style=Markup(read("page.css")),
         name=path.absolute().parent.name,
         meaning=MEANING,
