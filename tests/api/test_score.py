@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tokenizers.normalizers import Replace
 
 import nonmember as nm
 from command_line import rows_of, write_rows
@@ -86,10 +87,12 @@ def test_the_command_line_and_the_program_find_each_others_passes(nonmember, mak
 
 def test_a_model_in_memory_scores_as_from_its_folder(make_model, models, texts):
     asked = {"reference": make_model(1), "general": ["moss fern"] * 3, "prefix": ["hare"], "max_tokens": 64}
-    table = nm.score(texts, make_model(0), **asked)
+    table, (model, tokenizer) = nm.score(texts, make_model(0), **asked), models(0)
     assert {"ref_diff", "dc_pdd", "recall"} <= {*table.columns}, "texts of the program are no missing path"
-    pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked), table)
+    pd.testing.assert_frame_equal(nm.score(texts, (model, tokenizer), **asked), table)
     pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked | {"reference": models(1)}), table)
+    tokenizer.backend_tokenizer.normalizer = Replace("moss", "fern moss")
+    assert not nm.score(texts, (model, tokenizer), max_tokens=64)["log_likelihood"].equals(table["log_likelihood"])
 
 
 def test_what_the_program_has_set_in_torch_moves_no_number(make_model):
