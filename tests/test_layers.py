@@ -171,7 +171,7 @@ def test_own_modules_are_imported_late_where_they_bring_what_is_heavy():
 
 
 def test_what_is_kept_of_models_is_read_without_loading_them():
-    """An audit whose observations are in the store imports no torch."""
+    """What observations and endpoints keep in the store is loaded without torch."""
     read = {
         (module, late.module or "")
         for module in FILES

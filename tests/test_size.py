@@ -40,7 +40,7 @@ LINES = {
     "src/nonmember": 46_492,
     "src/nonmember_papers": 3_100,
     "src/nonmember_verify": 3_182,
-    "tests": 42_000,
+    "tests": 41_998,
 }
 MOST_FILES, MOST_FOLDERS = 301, 21
 YAML_LINES = 6_480  # of conf and sweeps

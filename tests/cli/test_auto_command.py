@@ -28,6 +28,7 @@ def auto(nonmember, make_model, tmp_path):
     def run(*words):
         target = ["model@target=pretrained", f"target.path={make_model(0)}", "data=jsonl", "data.path=suspect.jsonl"]
         done = nonmember("audit", "method=auto", "world=micro", "gates=off", "logger=none", *target, *SETTINGS, *words)
+        assert done.status == 0, done.err
         found = sorted(tmp_path.glob("outputs/audits/*/*/result.json"), key=lambda path: path.stat().st_mtime)
         return done, json.loads(found[-1].read_text()) if found else None, found[-1].parent if found else None
 
@@ -45,7 +46,6 @@ HELDOUT = ["+data@data.heldout=jsonl", "data.heldout.path=heldout.jsonl"]
 @pytest.mark.slow
 def test_one_test_for_each_answer(auto, reference, nonmember):
     said, result, folder = auto(*reference, *HELDOUT)
-    assert said.status == 0, said.err
     tests = result["statistics"]["details"]["tests"]
     assert {claim: item["method"] for claim, item in tests.items()} == {
         "membership": "difference_in_differences",
@@ -80,7 +80,6 @@ def test_one_test_for_each_answer(auto, reference, nonmember):
 @pytest.mark.slow
 def test_with_a_target_alone_it_says_what_is_lacking(auto):
     said, result, folder = auto("reference=null")
-    assert said.status == 0, said.err
     assert result["verdict"]["decision"] == "score_only"
     assert result["answer"]["next"].startswith("data.heldout.path=FILE")
     assert "reference.path=FOLDER" in result["answer"]["next"]
@@ -105,8 +104,7 @@ def test_without_unread_text_it_tells_one_side(auto, reference, tmp_path):
 def test_sets_that_text_tells_apart_are_not_compared(auto, tmp_path):
     write_rows(tmp_path / "other.jsonl", rows_of([text.upper() + "!" for text in random_texts(70, seed=3)]))
     words = ["max_layout_auc=null", "+data@data.heldout=jsonl", "data.heldout.path=other.jsonl", "reference=null"]
-    said, result, folder = auto(*words)
-    assert said.status == 0, said.err
+    _, result, folder = auto(*words)
     assert "Text alone tells the suspect" in result["statistics"]["details"]["lacking"]["membership"]
     assert [path.name for path in folder.glob("parts/*")] == ["blind"]
 
