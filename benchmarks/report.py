@@ -1,8 +1,8 @@
 """How long a report over 500 results takes, and how large its page is: `python benchmarks/report.py [--json PATH]`.
 
 The results are made up (tests/reporting/made_up.py) and lie on disk as audits leave them. Timed in a fresh process:
-imports, reading and hashing, all tables and figures (SVG and PNG), page, Markdown and CSV. Exit status 1 if it takes
-longer, or the page is larger, than allowed.
+imports, reading and hashing, all tables and figures (SVG and PNG), page, Markdown and CSV. Exit status 1 if the median
+is longer, or the page larger, than allowed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ sys.path.insert(0, f"{sys.path[0]}/reporting")
 
 import made_up
 
-NUM_RESULTS, NUM_REPEATS = 500, 3
+NUM_RESULTS, NUM_REPEATS = 500, 7
 REQUIRED_SECONDS, REQUIRED_BYTES = 4.0, 8_000_000
 COMMAND = "import sys; from nonmember.cli import report; sys.argv = ['nonmember', *sys.argv[1:]]; report.main()"
 
@@ -42,6 +42,7 @@ def main() -> int:
     measurement = {
         "name": "report",
         "seconds": statistics.median(seconds),
+        "best_seconds": min(seconds),
         "required_seconds": REQUIRED_SECONDS,
         "page_bytes": size,
         "required_bytes": REQUIRED_BYTES,
@@ -49,8 +50,8 @@ def main() -> int:
         "num_repeats": NUM_REPEATS,
     }
     print(
-        f"report: {measurement['seconds']:.1f} s over {NUM_RESULTS} results (required {REQUIRED_SECONDS:.0f} s), "
-        f"page {size / 1e6:.2f} MB (required {REQUIRED_BYTES / 1e6:.0f} MB)"
+        f"{NUM_RESULTS} results: median {measurement['seconds']:.1f} s, best {min(seconds):.1f} s (required "
+        f"{REQUIRED_SECONDS:.0f} s), page {size / 1e6:.2f} MB (required {REQUIRED_BYTES / 1e6:.0f} MB)"
     )
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -51,7 +51,7 @@ from nonmember.records import Corpus, Document
 
 BATCHES = {f"bare, {most} tokens": most for most in (512, 2048, 4096)}
 NUM_WORDS = (100, 130)  # of a text: some 128 to 256 tokens of SmolLM2's
-# Of texts; of all but the first beside the best bare batches alone, and of SmolLM2 once.
+# Of texts; of all but the first beside the best bare batches alone, and of SmolLM2 twice.
 NUMBERS = {"micro": (400, 200), "SmolLM2": (24, 96, 384)}
 MICRO = {"hidden_size": 96, "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4}
 VOCABULARY, POSITIONS = 2048, 512
@@ -311,7 +311,7 @@ def main() -> int:
                 batches = [*BATCHES]
                 for number in (given.texts,) if given.texts else NUMBERS[name]:
                     first = number == NUMBERS[name][0]
-                    repeats = given.repeats if first or name == "micro" else 1
+                    repeats = given.repeats if first or name == "micro" else 2
                     results.append(measured(name, model, tokenizer, outputs, repeats, number, batches, first))
                     show(results[-1])
                     batches = [results[-1]["ratios"]["bare, batched"]["against"]]

@@ -57,7 +57,7 @@ def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]
         canvas = Canvas(figsize=(width, height), layout="constrained")
         paint(canvas)
         svg = _svg(canvas, name)
-        canvas.set_layout_engine("none")  # laid out once: a third of the time of drawing
+        canvas.set_layout_engine(None)  # laid out once: a third of the time of drawing
         return svg, png_of(canvas, PNG_DPI)
 
 
