@@ -60,7 +60,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         command = ["audit", "-m", "--config-dir", "sweeps", "--config-name", "lambda_tau"]
-        asked = ["world=micro", "logger=none", "data.domain=scipy", *arguments.settings]
+        asked = ["method=prism", "world=micro", "logger=none", "data.domain=scipy", *arguments.settings]
         base = [*asked, f"store={root / 'store'}", f"outputs={root}"]
         run(["audit", *asked, f"store={outputs / 'store'}", f"outputs={root}"])  # makes the models
         take_along(outputs / "store", root / "store")

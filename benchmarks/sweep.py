@@ -3,8 +3,7 @@
 A grid of 24 audits of small models (six sets, four lambdas; with --full the micro world's own, which take three times
 as long) is run by one process and by joblib with two workers, one after the other and with a thread each, in pairs.
 Ratio: the time of two workers against half that of one (least of the pairs, since whatever else the machine does can
-only add to it). Beside it the processor's seconds, the share of the time in which each worker had been given work, how
-often one waited for another, and whether all was made once.
+only add to it). Beside it the processor's seconds, how often one waited for another, and whether all was made once.
 The prepared corpora are taken from the store of $NONMEMBER_OUTPUTS (default: outputs) if they are there.
 """
 
@@ -27,6 +26,7 @@ LARGEST_RATIO = 1.15
 GRID = [
     "audit",
     "-m",
+    "method=prism",
     "world=micro",
     "name=sweep",
     "logger=none",
@@ -63,7 +63,7 @@ def main() -> int:
         for number, run in pair.items():
             print(
                 f"  {number} worker{'s' if number > 1 else ''}: {run['seconds']:.0f} s, {run['cpu_seconds']:.0f} s of "
-                f"the processor, given work for {run['busy']}% of the time, {run['waits']} waits for another, "
+                f"the processor, {run['waits']} waits for another, "
                 f"{run['trained']} models trained and {run['models']} in the store"
             )
     if arguments.json:
@@ -84,11 +84,9 @@ def measured(grid: list[str], number: int, corpora: Path) -> dict[str, Any]:
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | threads)
         seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
         trained = re.search(r"models trained: ([\d,]+)", done.stdout)
-        busy = re.search(r"given work for (\d+)% of the time", done.stdout)
         return {
             "seconds": seconds,
             "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-            "busy": int(busy[1]) if busy else 100,
             "waits": done.stdout.count("waiting for it"),
             "trained": int(trained[1].replace(",", "")) if trained else 0,
             "models": sum(1 for _ in store.glob("models/*/sidecar.json")),
