@@ -170,7 +170,8 @@ def seconds_of_cell(recipe: AdapterTuning, target: Pretrained, compute: Compute)
 
 def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute) -> float:
     """The same batches, losses and steps, with nothing around them."""
-    loaded = Builder(Store(Path("unused")), compute, NoTracker()).get(target)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = Builder(Store(Path(folder)), compute, NoTracker()).get(target)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     documents, shown = (
         encode(loaded.tokenizer, [document.text for document in corpus.documents], MAX_TOKENS)
