@@ -1,6 +1,6 @@
 """Kernel divergence: how much fine-tuning a model on documents changes the similarities of their embeddings.
 
-Shapes: N documents, D width of an embedding, P pairs. Some 40 bytes a pair are held: 2 GB for 10,000 documents.
+Shapes: N documents, D width of an embedding, P pairs. Some 32 bytes a pair are held: 1.6 GB for 10,000 documents.
 
 Distances are made in double precision, also where embeddings are in single: |a|^2 + |b|^2 - 2 ab cancels where two
 documents are alike, and the divergence sums absolute values over all pairs, in which errors do not cancel.
@@ -23,6 +23,7 @@ Points = FloatArray | VectorArray
 
 SMALLEST_DISTANCE = 1e-6  # a median below it: what is told apart is the rounding of the embeddings
 LARGEST_DEVIATION = 1e-3  # of a vector's length from 1
+ROWS = 1000  # of distances at once
 
 
 @dataclass(frozen=True)
@@ -110,16 +111,16 @@ def kernel_divergence(
     gamma_after = 1 / medians["after"] if "after" in medians else gamma_before
     before_P *= gamma_before
     after_P *= gamma_after
-    kernel_P, after_kernel_P = np.exp(-before_P), np.exp(-after_P)
+    kernel_P, kernel_after = np.exp(-before_P), np.exp([-after_P.max(), -after_P.min()])
     # Of one side of the diagonal, which is 1 each and moves nothing.
     normalizer = math.sqrt(len(before_ND) + 2 * float(kernel_P.sum()))
     return KernelDivergence(
-        score=-2 * float(kernel_P @ np.abs(after_P - before_P)) / normalizer,
+        score=-2 * float(kernel_P @ abs(after_P - before_P)) / normalizer,
         normalizer=normalizer,
         gamma_before=gamma_before,
         gamma_after=gamma_after,
         kernel_before=(float(kernel_P.min()), float(kernel_P.max())),
-        kernel_after=(float(after_kernel_P.min()), float(after_kernel_P.max())),
+        kernel_after=(float(kernel_after[0]), float(kernel_after[1])),
         problem="",
     )
 
@@ -127,14 +128,13 @@ def kernel_divergence(
 def squared_distances(points_ND: Points) -> FloatArray:
     """[P] float64, of each pair of documents once."""
     points_ND = points_ND.astype(np.float64, copy=False)
-    squared_NN = points_ND @ points_ND.T
-    squares_N = squared_NN.diagonal().copy()
-    squared_NN *= -2
-    squared_NN += squares_N[:, None]
-    squared_NN += squares_N
-    rows = [row[index + 1 :] for index, row in enumerate(squared_NN)]
-    distances: FloatArray = np.maximum(np.concatenate(rows), 0.0)  # rounding
-    return distances
+    squares_N = np.square(points_ND).sum(axis=1)
+    pairs = []
+    for start in range(0, len(points_ND), ROWS):
+        block = slice(start, start + ROWS)
+        squared_RN = squares_N[block, None] + squares_N[start:] - 2 * points_ND[block] @ points_ND[start:].T
+        pairs.append(np.maximum(squared_RN[np.tri(*squared_RN.shape) == 0], 0.0))  # below 0 by rounding
+    return np.concatenate(pairs)
 
 
 # ------------------------------------------------------------------------------------------------------- the inputs
