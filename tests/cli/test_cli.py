@@ -256,7 +256,7 @@ def test_an_audit_ends_with_where_to_read_on(tmp_path, monkeypatch, capsys):
     tell_of_wandb([folder, folder])
     tell_where([folder, folder])
     assert capsys.readouterr().out.splitlines() == [
-        "W&B: kept offline, nothing was sent; to send: wandb sync --sync-all, in the folder of its runs",
+        "W&B: kept offline, not sent; to send: wandb sync --sync-all, in the folder of its runs",
         "page: index.html",
     ]
     (folder / "logged.json").write_text('["wandb default/nonmember online an-id"]')

@@ -21,7 +21,7 @@ from command_line import question, rows_of, write_rows
 from nonmember.cli import audit
 from nonmember.cli.audit import Outcomes
 from nonmember.config import roots
-from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
+from nonmember.config.roots import FOLDER_VARIABLE, RememberSweepFolder, run_with_hydra
 from nonmember.results.result import AuditResult, Failure
 from wandb_helpers import lay_down, result
 
@@ -78,9 +78,10 @@ def test_a_full_disk_does_not_hide_why_an_audit_failed(tmp_path, caplog):
 
 
 def test_a_failure_knows_what_was_given_for_its_cell_alone(tmp_path, monkeypatch):
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(os, "environ", {**os.environ})
     sweep = {"overrides": {"task": ["seed=1,2", "method=prism"]}, "sweeper": {"params": {"truth": "member"}}}
-    (tmp_path / "multirun.yaml").write_text(json.dumps({"hydra": sweep}))
+    sweep |= {"sweep": {"dir": str(tmp_path)}, "launcher": {"_target_": "basic"}}
+    RememberSweepFolder().on_multirun_start(OmegaConf.create({"hydra": sweep}))
     (tmp_path / "prism-1a2b/.hydra").mkdir(parents=True)
     words = ["seed=2", "method=prism", "truth=member"]
     (tmp_path / "prism-1a2b/.hydra/overrides.yaml").write_text(json.dumps(words))

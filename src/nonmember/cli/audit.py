@@ -144,9 +144,7 @@ def tell_of_wandb(folders: Sequence[Path]) -> None:
     from nonmember.tracking.trackers import is_kept_offline
 
     if any(map(is_kept_offline, folders)):
-        sys.stdout.write(
-            "W&B: kept offline, nothing was sent; to send: wandb sync --sync-all, in the folder of its runs\n"
-        )
+        sys.stdout.write("W&B: kept offline, not sent; to send: wandb sync --sync-all, in the folder of its runs\n")
 
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:

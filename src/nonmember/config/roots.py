@@ -34,7 +34,8 @@ from nonmember.runtime.interruption import Interrupted, check, interruption_of, 
 from nonmember.runtime.naming import folder_name, label_of_path, place, short_hash
 from nonmember.runtime.processes import of_a_group, process_rank
 
-FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
+FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher, as is the next
+WORDS_VARIABLE = "NONMEMBER_SWEEP_WORDS"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
 LONGEST_LABEL = 40
 # Where and how a question is answered; what else is set tells it apart from others.
@@ -129,10 +130,12 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 class RememberSweepFolder(Callback):
-    """Tells the starting process, in which no cell may ever run, where the sweep's folders are."""
+    """Tells the starting process, in which no cell may ever run, the sweep's folder; cells what all are given."""
 
     def on_multirun_start(self, config: DictConfig, **_: object) -> None:
-        os.environ[FOLDER_VARIABLE] = str(Path(config.hydra.sweep.dir).absolute())
+        params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
+        words = json.dumps([*config.hydra.overrides.task, *(f"{key}={value}" for key, value in params.items())])
+        os.environ |= {FOLDER_VARIABLE: str(Path(config.hydra.sweep.dir).absolute()), WORDS_VARIABLE: words}
         if "joblib" in config.hydra.launcher._target_:
             # joblib would divide the threads among its workers, and sums in another order make other weights.
             if (number := os.environ.get(THREADS[0])) is None:
@@ -144,13 +147,10 @@ class RememberSweepFolder(Callback):
 
 def swept_in(folder: Path) -> dict[str, str]:
     """Key -> value of what is given for the sweep's cell of this folder, and not for all cells; {} without a sweep."""
-    sweep, kept = os.environ.get(FOLDER_VARIABLE), folder / ".hydra" / "overrides.yaml"
-    if not sweep or not kept.is_file() or not (of_all := Path(sweep) / "multirun.yaml").is_file():
+    kept = folder / ".hydra" / "overrides.yaml"
+    if FOLDER_VARIABLE not in os.environ or not kept.is_file():
         return {}
-    config = OmegaConf.load(of_all)
-    params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
-    for_all = {f"{key}={value}" for key, value in params.items()}
-    for_all |= set(OmegaConf.select(config, "hydra.overrides.task", default=None) or [])
+    for_all = set(json.loads(os.environ[WORDS_VARIABLE]))
     given = (str(word).partition("=") for word in OmegaConf.load(kept) if word not in for_all)
     return {key: value for key, _, value in given}
 

@@ -413,7 +413,7 @@ def resampled(evidence: Evidence) -> list[Drawing]:
     title = f"{len(values):,} resamples of {statistics.name}"
     figure, axes = _axes(statistics.name, "resamples")
     limits = most_of(values)
-    axes.hist(values, bins=2 * BINS, range=limits, color=COLOURS[0], alpha=0.5)
+    axes.stairs(*np.histogram(values, 2 * BINS, limits), fill=True, color=COLOURS[0], alpha=0.5)
     axes.axvline(0.0, color=QUIET, linewidth=0.8, linestyle="--", label="zero")
     if statistics.ci_low is not None and statistics.ci_high is not None:
         label = f"{1 - evidence.result.question.alpha:.0%} interval"
