@@ -247,7 +247,7 @@ def models() -> dict[str, tuple[Callable[[], Any], int]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the results here")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=9)
     arguments = parser.parse_args()
     quieten()
     compute, recipes = settings()
