@@ -103,7 +103,7 @@ $(VENV)/.docs: $(READY)
 notebooks: $(READY)  ## the notebooks in examples/, executed again (outputs in examples/outputs)
 	cd examples && ../$(BIN)/jupyter execute --inplace *.ipynb
 
-bench: $(READY)  ## times and memory beside other programs, JSON in outputs/benchmarks (45 minutes, on a quiet machine; BENCH=score: one)
+bench: $(READY)  ## times and memory beside other programs, JSON in outputs/benchmarks (55 minutes, on a quiet machine; BENCH=score: one)
 	@mkdir -p outputs/benchmarks
 	@for name in $(BENCH); do echo "$$name ($$(date -u '+%F %H:%M'))"; \
 	  $(BIN)/python benchmarks/$$name.py --json outputs/benchmarks/$$name.json || failed=1; done; test -z "$$failed"
