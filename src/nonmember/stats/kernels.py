@@ -115,7 +115,7 @@ def kernel_divergence(
     # Of one side of the diagonal, which is 1 each and moves nothing.
     normalizer = math.sqrt(len(before_ND) + 2 * float(kernel_P.sum()))
     return KernelDivergence(
-        score=-2 * float(kernel_P @ abs(after_P - before_P)) / normalizer,
+        score=-2 * float(kernel_P @ abs(after_P - before_P)) / normalizer,  # abs() works in the difference's memory
         normalizer=normalizer,
         gamma_before=gamma_before,
         gamma_after=gamma_after,
